@@ -2,10 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Clients that lose their connection, the broker or the gateway while events come all the time.
+/// Clients that lose their connection, the broker or the gateway under constant load.
 @Suite(.frameChecks, .serialized) struct ResumeUnderLoadTests {
-    /// How far the load may be ahead of who reads, so that no reader is ever behind by a buffer.
-    private static let ahead = 200
+    /// How many events the load may be ahead of the readers. Even twice this number fits into the receive buffer of the
+    /// gateway; if more were queued while the gateway gets no processor time, it would report that the broker may have
+    /// dropped events.
+    private static let ahead = 50
 
     private static let turns: [[StreamTap.Transport]] = [
         [.events, .events, .events], [.multiplexed, .multiplexed, .multiplexed], [.single, .single, .single],
@@ -29,7 +31,7 @@ import Testing
         var number: Int? { if case .event(let number, _) = self { number } else { nil } }
         var isLast: Bool { if case .event(_, true) = self { true } else { false } }
 
-        /// The numbers between gaps.
+        /// Returns the numbers between gaps.
         static func runs(_ delivered: [Delivered]) -> [[Int]] {
             delivered.split(separator: .gap(nil), omittingEmptySubsequences: false).map { $0.compactMap(\.number) }
         }
@@ -37,7 +39,7 @@ import Testing
 
     fileprivate struct Unexpected: Error { let frame: StreamTap.Frame }
 
-    /// A broker that forgets nothing for who reads slowly, a gateway on it, and the load.
+    /// A broker that drops nothing for slow clients, a gateway, and the load.
     private final class Scene {
         let broker: BrokerProcess
         private(set) var gateway: GatewayProcess
@@ -45,7 +47,7 @@ import Testing
         private let arguments: [String]
 
         init(_ arguments: [String] = []) throws {
-            // A broker drops messages beyond the limit of its queue for a client without any notice.
+            // A broker silently drops messages beyond the queue limit of a client.
             broker = try BrokerProcess(
                 extraConfiguration: ["max_queued_messages 1000000", "log_type error", "log_type unsubscribe"]
             )
@@ -71,7 +73,7 @@ import Testing
             try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
         }
 
-        /// Ends the gateway, and starts another one in its place.
+        /// Stops the gateway, and starts another one on the same port.
         func restartGateway(_ signal: Int32) throws {
             let port = gateway.port
             try gateway.stop(signal)
@@ -79,11 +81,32 @@ import Testing
             try untilReady()
         }
 
-        /// Lets the load go on while somebody comes or goes.
+        /// Allows the load to continue while a client connects or disconnects.
         func goOn() { load.allow(upTo: load.count + ahead) }
+
+        /// Observes all events until the load ends.
+        func witness() throws -> StreamReader {
+            let port = gateway.port
+            let witness = StreamReader {
+                try StreamTap(.single, port: port, [.init(channel: "c", ["buffer": "4096"])])
+            } while: { _ in
+                true
+            }
+            try waitUntil("the witness observes") { !witness.frames.isEmpty }
+            return witness
+        }
+
+        /// Publishes events in small batches, so that the gateway has received all before the next are published.
+        func publish(batches: Int, seenBy witness: StreamReader) throws {
+            for _ in 0..<batches {
+                try load.publish(25)
+                let last = load.count - 1
+                try waitUntil("the gateway has seen all") { witness.lastNumber ?? 0 >= last }
+            }
+        }
     }
 
-    /// A client that goes, and comes back behind what it has got last.
+    /// A client that disconnects, and resumes after the last received event.
     private final class Returner {
         private let scene: Scene
         private let options: [String: String]
@@ -102,15 +125,15 @@ import Testing
             let tap = try StreamTap(transport, port: scene.gateway.port, [subscription])
             let first = try #require(try tap.next())
             try #require(first.op == "ok", "\(first)")
-            // Who resumes knows where it is.
+            // Only a new subscription gets a cursor in its first frame.
             try #require(first.cursor == nil || cursor == nil)
             cursor = cursor ?? first.cursor
             self.tap = tap
         }
 
-        /// Reads on until it is enough, and lets the load go on with each event.
+        /// Reads frames until `isEnough` returns true. Each event allows the load to continue.
         func read(until isEnough: (Delivered) -> Bool) throws {
-            // All that was let may have gone before the subscription stood.
+            // All allowed events may have been published before the subscription was active.
             scene.goOn()
             while true {
                 let frame = try #require(try tap?.next())
@@ -122,7 +145,7 @@ import Testing
             }
         }
 
-        /// Reads so many events.
+        /// Reads this number of events.
         func read(_ count: Int) throws {
             var left = count
             try read { item in
@@ -131,19 +154,20 @@ import Testing
             }
         }
 
-        /// Drops the connection, with what has come and was not read.
+        /// Closes the connection, and discards unread frames.
         func cut() { tap = nil }
     }
 
     @Test func reconnectedClientMissesNoEvents() throws {
         let scene = try Scene()
+        let witness = try scene.witness()
         for transports in Self.turns {
             let client = Returner(scene)
             for transport in transports {
                 try client.come(transport)
                 try client.read(300)
                 client.cut()
-                try scene.load.publish(100)
+                try scene.publish(batches: 4, seenBy: witness)
             }
             let numbers = client.delivered.compactMap(\.number)
             #expect(numbers.count == 900 && client.delivered.count == 900)
@@ -163,7 +187,8 @@ import Testing
             }
         }
         try waitUntil("all observe") { live.allSatisfy { !$0.frames.isEmpty } }
-        /// Those who come back after each loss, those who come back after both, and those who came when there was no link.
+        /// Clients that resume after each loss, clients that resume once after both, and clients that subscribed
+        /// without a broker.
         var (often, late, offline): ([Returner], [Returner], [Returner]) = ([], [], [])
         for transport in StreamTap.Transport.allCases {
             let clients = [Returner(scene), Returner(scene)]
@@ -175,7 +200,7 @@ import Testing
             often.append(clients[0])
             late.append(clients[1])
         }
-        /// From which number on nothing may be missing.
+        /// The numbers from which on no event may be missing, one for each round.
         var back: [Int] = []
         for round in 1...2 {
             scene.goOn()
@@ -195,7 +220,8 @@ import Testing
             try scene.broker.restart()
             scene.goOn()
             try scene.untilReady()
-            // Behind its `ok` all subscriptions stand that the gateway had.
+            // The gateway first restores its own subscriptions, so an `ok` for a new one shows that they are active
+            // again.
             try scene.gateway.frameClient().subscribe(
                 "other\(round)",
                 #""event":"channel","channelId":"other\#(round)""#
@@ -255,15 +281,9 @@ import Testing
     }
 
     @Test func evictedEventsAreCountedInGap() throws {
-        // About 150 events.
+        // The replay buffer holds about 150 events.
         let scene = try Scene(["--maximum-replay-memory", "60000"])
-        let port = scene.gateway.port
-        let witness = StreamReader {
-            try StreamTap(.single, port: port, [.init(channel: "c", ["buffer": "4096"])])
-        } while: { _ in
-            true
-        }
-        try waitUntil("the witness observes") { !witness.frames.isEmpty }
+        let witness = try scene.witness()
         for transports in Self.turns {
             let all = Returner(scene)
             let some = Returner(scene, ["filter": #"["parity",["Equals","even"]]"#])
@@ -273,12 +293,7 @@ import Testing
                 client.cut()
             }
             for transport in transports[1...] {
-                // Not all at once: a gap has no number if the gateway was so slow that the broker may have dropped events.
-                for _ in 0..<24 {
-                    try scene.load.publish(25)
-                    let last = scene.load.count - 1
-                    try waitUntil("the gateway has seen all") { witness.lastNumber ?? 0 >= last }
-                }
+                try scene.publish(batches: 24, seenBy: witness)
                 for client in [all, some] {
                     try client.come(transport)
                     try client.read(50)
@@ -294,7 +309,8 @@ import Testing
                 case .gap(let lost): next += try #require(lost)
                 }
             }
-            // What is still there is read as the client reads; meanwhile the load goes on, and more may be forgotten.
+            // The replay buffer is read as the client reads. Meanwhile the load continues, and further events may be
+            // removed.
             #expect(all.delivered.count(where: \.isGap) >= 2, "\(transports)")
             let runs = Delivered.runs(some.delivered)
             #expect(runs.count >= 3 && runs.joined().count == 150)
@@ -314,7 +330,7 @@ import Testing
                 client.cut()
                 if round < 2 {
                     try waitUntil("nothing is observed any more") {
-                        // Only who writes notices that nobody reads an event stream.
+                        // The gateway notices a closed event stream only when it writes to it.
                         try scene.load.publish(2)
                         return scene.broker.log.components(separatedBy: "coaty/3/-/CHN:c/+").count > before
                     }
