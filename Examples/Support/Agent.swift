@@ -2,11 +2,11 @@ public import Coaty
 import CoatyMQTT
 import Foundation
 
-/// What the examples' agents share: how they find their broker, and how they end.
+/// Common parts of the example agents: the options for their broker, their output and their end.
 public enum Agent {
-    /// The options of an agent on the broker that `COATY_BROKER` names, `mqtt://localhost:1883` by default.
+    /// Returns the options of an agent for the broker that `COATY_BROKER` names, `mqtt://localhost:1883` by default.
     ///
-    /// - Throws: `MQTTOptionsError` where the variable is no URL of a broker.
+    /// - Throws: `MQTTOptionsError` if the variable is not a valid broker URL.
     public static func communicationOptions(namespace: String) throws -> CommunicationOptions {
         let broker = ProcessInfo.processInfo.environment["COATY_BROKER"] ?? "mqtt://localhost:1883"
         return CommunicationOptions(
@@ -16,7 +16,7 @@ public enum Agent {
         )
     }
 
-    /// Writes a line at once, also where the output is a pipe or a file.
+    /// Writes a line immediately, even if the output is a pipe or a file.
     public static func say(_ line: String) {
         FileHandle.standardOutput.write(Data((line + "\n").utf8))
     }

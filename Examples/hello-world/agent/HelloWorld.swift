@@ -3,7 +3,7 @@ import CoatyMQTT
 import ExampleSupport
 import Foundation
 
-/// A small agent: advertises a job a second, and answers those who discover jobs.
+/// A small agent that advertises a job per second, and answers Discover events for jobs.
 @main
 struct HelloWorld {
     static let objectType = "com.example.Job"
@@ -39,7 +39,7 @@ struct HelloWorld {
         asked.isDiscoveringTypes() && asked.isObjectTypeCompatible(objectType)
     }
 
-    /// What can't be published now must not end the agent.
+    /// Reports an error instead of ending the agent, because publishing may fail temporarily.
     private static func report(_ publish: () throws -> Delivery) {
         do {
             _ = try publish()

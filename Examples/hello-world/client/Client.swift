@@ -2,7 +2,7 @@ import Coaty
 import ExampleSupport
 import HelloWorldModel
 
-/// Offers to carry out the tasks that the service requests, one at a time.
+/// A client that offers to carry out the tasks that the service requests, one at a time.
 @main
 struct Client {
     static func main() async throws {

@@ -7,7 +7,7 @@ public final class HelloWorldTask: CoatyTask {
         register(objectType: "com.helloworld.Task", with: self)
     }
 
-    /// How urgent the task is.
+    /// The urgency of the task.
     public var urgency: HelloWorldTaskUrgency
 
     /// Creates a task request.
@@ -40,7 +40,7 @@ public final class HelloWorldTask: CoatyTask {
     }
 }
 
-/// How urgent a task is; a number on the wire.
+/// The urgency of a task, encoded as a number.
 public enum HelloWorldTaskUrgency: Int, Codable, Sendable {
     case low, medium, high, critical
 }

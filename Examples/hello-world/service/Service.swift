@@ -2,7 +2,7 @@ import Coaty
 import ExampleSupport
 import HelloWorldModel
 
-/// Advertises task requests, and assigns each to the first client that offers to carry it out.
+/// A service that advertises task requests, and assigns each to the first client that offers to carry it out.
 @main
 struct Service {
     static func main() async throws {
@@ -27,7 +27,7 @@ struct Service {
 }
 
 private final class TaskController: Controller {
-    /// Requests that nobody has taken, and tasks under way. The oldest is given up when a further one would be too many.
+    /// Maximum number of open requests and running tasks. If it is exceeded, the oldest is abandoned.
     static let maximumTasks = 100
     static let requestInterval = Duration.seconds(1)
 
@@ -60,7 +60,7 @@ private final class TaskController: Controller {
             guard let offer = try? event.data.object as? HelloWorldTask,
                 let task = tasks.first(where: { $0.objectId == offer.objectId })
             else { continue }
-            // Whoever comes too late learns from the answer whose task it is.
+            // A client whose offer comes too late learns from the response which client has the task.
             if task.status == .request {
                 task.status = .pending
                 task.assigneeObjectId = offer.assigneeObjectId

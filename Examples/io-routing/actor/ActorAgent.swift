@@ -2,8 +2,8 @@ import Coaty
 import ExampleSupport
 import IORoutingModel
 
-/// Shows the temperatures that it is sent: `actor normal|emergency [updateRate]`, the operating state that it is responsible
-/// for, and how often it wants a value, in milliseconds, 5000 by default.
+/// An agent that prints the temperatures it receives: `actor normal|emergency [updateRate]`. The arguments are the
+/// operating state in which it is associated, and the desired update rate in milliseconds, 5000 by default.
 @main
 struct ActorAgent {
     static func main() async throws {
@@ -28,7 +28,7 @@ struct ActorAgent {
         )
         let node = IoNodeDefinition(
             ioActors: [actor],
-            // What the router's rule asks for.
+            // The router's rule uses this characteristic.
             characteristics: ["isResponsibleForOperatingState": isForEmergency ? "emergency" : "normal"]
         )
         return try Container.resolve(
@@ -63,7 +63,7 @@ private final class DisplayController: Controller {
         }
         .disposed(by: disposeBag)
         Task {
-            // Begins with nil, or with the latest value where the agent has been stopped and started again.
+            // The first value is nil, or the latest one if the agent was stopped and started again.
             for await value in controller.observeIoValue(actor: actor) {
                 if let value { Agent.say("\(value.value) °C") }
             }

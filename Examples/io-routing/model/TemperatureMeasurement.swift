@@ -1,11 +1,11 @@
-/// What the agents and the router of the temperature scenario agree on.
+/// Definitions that the agents and the router of the temperature scenario share.
 public enum TemperatureMeasurement {
-    /// The namespace; the gateway has it in `gateway.yaml`.
+    /// The namespace. `gateway.yaml` must have the same.
     public static let namespace = "com.iorouting"
-    /// The name of the IO context; likewise.
+    /// The name of the IO context. `gateway.yaml` must have the same.
     public static let ioContextName = "TemperatureMeasurement"
-    /// What flows: a number, degrees Celsius.
+    /// The type of the values: numbers, in degrees Celsius.
     public static let valueType = "coaty.test.Temperature[Celsius]"
-    /// Milliseconds between two values of a source, where its strategy heeds that.
+    /// The time between two values of a source in milliseconds, for strategies that use it.
     public static let updateRate = 5000
 }

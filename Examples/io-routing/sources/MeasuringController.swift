@@ -1,8 +1,8 @@
 import Coaty
 import ExampleSupport
 
-/// Measures in bursts, and gives each value to all sources: values that come faster than the update rate show what `Sample`
-/// does, the rest between them gives `Throttle` the quiet that it waits for.
+/// A controller that measures in bursts, and passes each value to all sources. Bursts are faster than the update rate,
+/// so `Sample` skips values; in the pause between bursts, `Throttle` publishes the last value.
 final class MeasuringController: Controller {
     static let valuesInABurst = 6
 
@@ -23,7 +23,7 @@ final class MeasuringController: Controller {
         Task {
             for number in 0... {
                 let outcomes = try zip(1..., sources).map { tens, source in
-                    // 10.0 to 19.9 is from the first source, 20.0 to 29.9 from the second, and so on.
+                    // The first source has values from 10.0 to 19.9, the second from 20.0 to 29.9, and so on.
                     let celsius = Double(tens * 100 + number % 100) / 10
                     let outcome = try controller.publish(source: source, value: AnyCodable(celsius))
                     return "\(celsius) °C \(word(for: outcome))"

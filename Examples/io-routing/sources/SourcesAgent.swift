@@ -2,7 +2,8 @@ import Coaty
 import ExampleSupport
 import IORoutingModel
 
-/// Three sources of temperatures, one for each strategy: `sources [updateRate]`, in milliseconds, 5000 by default.
+/// An agent with three sources of temperatures, one for each strategy: `sources [updateRate]`, in milliseconds, 5000 by
+/// default.
 @main
 struct SourcesAgent {
     static func main() async throws {
@@ -30,7 +31,7 @@ struct SourcesAgent {
                 name: "Temperature Source 2",
                 objectId: CoatyUUID(uuidString: "2e9949f7-a8ef-435b-88a9-527c0a9414c3") ?? .init()
             ),
-            // Publishes a value when no other one has come for an interval.
+            // Publishes a value when no other one has followed for an interval.
             IoSource(
                 valueType: TemperatureMeasurement.valueType,
                 updateStrategy: .Throttle,

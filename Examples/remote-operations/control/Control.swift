@@ -2,7 +2,7 @@ import Coaty
 import ExampleSupport
 import RemoteOperationsModel
 
-/// Switches the lights of a floor, and tells what they answer: `control on|off [floor [red green blue]]`.
+/// An agent that switches the lights of a floor, and prints their responses: `control on|off [floor [red green blue]]`.
 @main
 struct Control {
     static let answerTime = Duration.seconds(2)
@@ -35,7 +35,7 @@ struct Control {
         )
     }
 
-    /// A call for the lights of a floor.
+    /// Returns a call for the lights of a floor.
     private static func switchLights(on: Bool, floor: Int, color: [Int]) throws -> CallEvent {
         try CallEvent.with(
             operation: LightControl.operation,

@@ -2,7 +2,8 @@ import Coaty
 import ExampleSupport
 import RemoteOperationsModel
 
-/// A light that can be switched from afar: `light [building [floor [room]]]`, each 1 by default. A further `defect` breaks it.
+/// A light that can be switched remotely: `light [building [floor [room]]]`, each 1 by default. An additional argument
+/// `defect` makes it fail.
 @main
 struct Light {
     static func main() async throws {

@@ -1,24 +1,24 @@
 public import Coaty
 
-/// The operation that switches lights, and what its parameters may be.
+/// The operation that switches lights, and the constraints of its parameters.
 public enum LightControl {
     /// The operation's name.
     public static let operation = "coaty.examples.remoteops.switchLight"
 
-    /// Whether a color is four numbers: red, green and blue of 0 to 255, alpha of 0 to 1.
+    /// Returns whether a color has four valid numbers: red, green and blue from 0 to 255, and alpha from 0 to 1.
     public static func isValid(color: [Double]) -> Bool {
         color.count == 4 && color[..<3].allSatisfy { 0...255 ~= $0 } && 0...1 ~= color[3]
     }
 }
 
-/// Where a light is: what the filter of a call is matched against.
+/// The location of a light, which the filter of a call is matched with.
 public final class LightContext: CoatyObject {
     /// `coaty.examples.remoteops.LightContext`
     public override class var objectType: String {
         register(objectType: "coaty.examples.remoteops.LightContext", with: self)
     }
 
-    /// The light.
+    /// The id of the light.
     public let lightId: CoatyUUID
     /// The building's number.
     public let building: Int
