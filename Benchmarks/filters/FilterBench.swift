@@ -1,10 +1,10 @@
 import Coaty
 import Foundation
 
-/// Prints what filters cost for each event, by their number. Exits with 1 if a filter holds that must not.
+/// Prints the cost of filters per event, depending on their number. Exits with 1 if a filter holds unexpectedly.
 @main
 enum FilterBench {
-    /// How often each figure is measured; medians count.
+    /// The number of measurements; the median is printed.
     private static let rounds = 9
     private static let counts = [200, 1_000, 10_000]
 
@@ -28,7 +28,7 @@ enum FilterBench {
         try wide()
     }
 
-    /// Filters that an index finds by a value.
+    /// Measures filters that an index finds by a value.
     private static func indexed(_ name: String, _ object: JSONView, _ filter: (Int) -> (String, String)) throws {
         row(
             name,
@@ -44,7 +44,7 @@ enum FilterBench {
         )
     }
 
-    /// Filters that are judged one by one.
+    /// Measures filters that are evaluated one by one.
     private static func judged(_ name: String, _ object: JSONView, _ filter: (Int) -> ObjectFilterCondition) throws {
         row(
             name,
@@ -61,7 +61,7 @@ enum FilterBench {
         )
     }
 
-    /// Each filter looks one name up that the object does not have; its own names have to be resolved.
+    /// Measures filters that each look up one missing name in an object whose escaped names must be decoded.
     private static func wide() throws {
         let members = (0..<128_000).map { #""\u00e4\#(String($0, radix: 36))":0"# }
         let text = Array("{\(members.joined(separator: ","))}".utf8)
@@ -78,7 +78,7 @@ enum FilterBench {
         print("600 filters for an event of \(text.count) bytes with 128,000 escaped names: \(time) microseconds")
     }
 
-    /// The median of the processor's time, which other processes do not change as much as that of the clock.
+    /// Returns the median of the processor time, which depends less on other processes than the elapsed time.
     private static func microseconds(repeats: Int, _ isRight: () -> Bool) -> String {
         let times = (0..<rounds).map { _ in
             let start = clock()

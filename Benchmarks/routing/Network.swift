@@ -1,12 +1,12 @@
 import Coaty
 
-/// An IO context in which half of the actors are responsible for each operating state, one point a node.
+/// An IO context in which half of the actors are responsible for each operating state, with one point per node.
 struct Network {
     static let sourceCount = 2_000
     static let actorCount = 2_000
     static let valueTypeCount = 50
 
-    /// A node as a router takes it from a payload.
+    /// A node as a router decodes it from a payload.
     struct Node {
         let node: IoNode
         let json: JSONView
@@ -34,7 +34,8 @@ struct Network {
         rules = try IoAssociationRule.rules(JSONDocument(Array("[\(texts.joined(separator: ","))]".utf8)).root)
     }
 
-    /// Whether an actor is responsible for the normal state to begin with: half of each value type.
+    /// Returns whether an actor is initially responsible for the normal state, which applies to half of the actors of
+    /// each value type.
     static func isNormal(_ index: Int) -> Bool { index / valueTypeCount % 2 == 0 }
 
     static func source(_ index: Int, updateRate: Int) throws -> Node {
@@ -64,7 +65,9 @@ struct Network {
         )
     }
 
-    /// - Parameter remark: what no rule asks for.
+    /// Returns the context.
+    ///
+    /// - Parameter remark: a member that no rule uses.
     static func context(isEmergency: Bool, remark: Int) throws -> JSONView {
         let text = #"""
             {"coreType": "IoContext", "objectType": "coaty.test.TemperatureIoContext", "name": "\#(contextName)",

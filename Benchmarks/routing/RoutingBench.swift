@@ -3,13 +3,13 @@ import Foundation
 import Logging
 import RoutingReference
 
-/// Prints the time to decide on the associations of a large IO context, next to that of a router that decides on all pairs
-/// each time. Exits with 1 if the two disagree.
+/// Prints the time to decide on the associations of a large IO context, compared with a router that decides on all
+/// pairs each time. Exits with 1 if the results differ.
 @ControllerActor
 final class RoutingBench {
-    /// How often each step is made; medians count.
+    /// The number of times that each step is measured; the medians are printed.
     static let rounds = 5
-    /// How many nodes change in a round: one takes too short a time to be measured.
+    /// The number of nodes that change in a round; a single change is too short to be measured.
     static let nodesPerRound = 100
 
     private struct Measured {
@@ -48,7 +48,7 @@ final class RoutingBench {
         rules = IoAssociationRules(network.rules)
         context = try Network.context(isEmergency: false, remark: 0)
         naive = NaiveRouter(rules: network.rules, context: context)
-        // It is asked for by rules that are closures; here are none.
+        // Only closures in rules use the router; these rules have none.
         let container = try Container.resolve(
             components: Components(controllers: ["router": RuleBasedIoRouter.self]),
             configuration: Configuration(
@@ -78,7 +78,7 @@ final class RoutingBench {
         ]
     }
 
-    /// Decides as a router does.
+    /// The decision of a router.
     private var verdicts: IoRoutingTable.Verdicts {
         IoRoutingDecision(
             rules: rules,
@@ -90,7 +90,7 @@ final class RoutingBench {
 
     private typealias Change = (inout IoRoutingTable) async throws -> IoAssociationChanges
 
-    /// Makes a change to a copy of the table, as a router does.
+    /// Applies a change to a copy of the table, as a router does.
     private func change(_ body: Change) async throws -> IoAssociationChanges {
         var table = table
         defer { self.table = table }
@@ -121,7 +121,7 @@ final class RoutingBench {
         }
     }
 
-    /// Changes nodes one by one; the time is that of one.
+    /// Changes nodes one by one, and records the time per node.
     private func changeNodes(
         _ name: String,
         _ round: Int,
@@ -152,7 +152,7 @@ final class RoutingBench {
         return time
     }
 
-    // MARK: - What is printed
+    // MARK: - Output
 
     private static func report(_ steps: [Measured]) {
         let full = steps[1].own.median
