@@ -5,7 +5,7 @@ import Yams
 
 @testable import CoatyGateway
 
-/// openapi.yaml is the contract: what it lists is routed, and what is routed it lists.
+/// The contract, openapi.yaml: every listed operation is routed, and every routed operation is listed.
 @Suite struct ContractTests {
     @Test func listsEachRouteAndNoOther() async throws {
         let text = String(decoding: ContractResource.text, as: UTF8.self)

@@ -77,13 +77,13 @@ import Testing
         for match in section.matches(of: /```\n(curl (?:[^`]*))```\n```\n([^`]*)```/) {
             count += 1
             var command = match.1.replacing("localhost:8080", with: "localhost:\(gateway.port)")
-            // The command that runs until the user stops it.
+            // This command runs until the user stops it.
             if command.contains("/v1/sse/") { command = "timeout 10 \(command.dropLast()) | head -7" }
             let printed = try Self.run(String(command))
             let (shown, lines) = (match.2.split(separator: "\n"), printed.split(separator: "\n"))
             #expect(lines.count >= shown.count, "\(command)\n\(printed)")
             for (shown, line) in zip(shown, lines) {
-                // Each part up to its first value that differs from run to run.
+                // Compare each part up to its first value that differs from run to run.
                 for part in shown.split(separator: "…") {
                     #expect(line.contains(part.prefix { !$0.isNumber }), "\(part): \(command)\n\(printed)")
                 }

@@ -68,7 +68,7 @@ struct EmbeddedBrokerTests {
         try here.subscribe("#")
         try here.publish("a", "x")
         try here.waitFor(count: 1)
-        #expect(there.messages.isEmpty, "they are two brokers")
+        #expect(there.messages.isEmpty, "the brokers are independent")
         await broker.stop()
     }
 
@@ -80,7 +80,7 @@ struct EmbeddedBrokerTests {
         #expect(error?.description.contains("127.0.0.1:\(other.port) is in use by another program") == true)
     }
 
-    /// All want the same port at the same time; each must get a broker of its own.
+    /// All brokers want the same port at the same time; each must get a different one.
     @Test func brokersThatStartTogetherGetDifferentPorts() async throws {
         let wanted = try FreePort.tcp()
         let brokers = (0..<4).map { _ in broker(port: wanted) }
@@ -153,7 +153,7 @@ struct EmbeddedBrokerTests {
         let command = try String(contentsOfFile: "/proc/\(pid)/cmdline", encoding: .utf8).split(separator: "\0")
         let configuration = try #require(command.last)
         #expect(configuration.hasSuffix("/mosquitto.conf"))
-        // Removed as soon as the broker answers, so that it can't be left behind.
+        // The directory is removed as soon as the broker answers, so that it can't be left behind.
         let directory = String(configuration.dropLast("/mosquitto.conf".count))
         #expect(!FileManager.default.fileExists(atPath: directory))
         await broker.stop()
@@ -189,7 +189,7 @@ struct EmbeddedBrokerTests {
         let fields = status.split(separator: "\n").map { $0.split(whereSeparator: \.isWhitespace) }
         #expect(fields.contains(["Name:", "mosquitto"]))
         #expect(fields.first { $0.first == "Uid:" }?.contains("0") == false, "not root, whoever runs the tests")
-        #expect(getpgid(pid) == pid, "a terminal's signals do not reach it")
+        #expect(getpgid(pid) == pid, "it has a separate process group, so it gets no signals of the terminal")
         await broker.stop()
     }
 
@@ -211,7 +211,7 @@ struct EmbeddedBrokerTests {
         let lines = journal.lines.map { $0.dropFirst("mosquitto: ".count).filter { $0 != "\t" } }
         #expect(!lines.contains { $0.contains("inherited") }, "\(lines)")
         #expect(lines.contains("SigBlk:0000000000000000"), "\(lines)")
-        // 32 and 33 belong to glibc.
+        // Signals 32 and 33 belong to glibc.
         #expect(lines.contains("SigIgn:0000000180000000") || lines.contains("SigIgn:0000000000000000"), "\(lines)")
         #expect(!lines.contains { $0.contains("SECRET") })
     }
@@ -299,7 +299,7 @@ struct EmbeddedBrokerTests {
     }
 
     @Test func foreignAddressIsRefused() async throws {
-        // TEST-NET-1 (RFC 5737) is nobody's.
+        // No host has an address in TEST-NET-1 (RFC 5737).
         let broker = broker(host: "192.0.2.1")
         let error = await #expect(throws: EmbeddedBrokerError.self) { try await broker.start() }
         #expect(error?.description.contains("cannot listen on 192.0.2.1") == true)
@@ -314,7 +314,7 @@ struct EmbeddedBrokerTests {
         await broker.stop()
     }
 
-    /// A long line is cut, and neither it nor many lines hold up the broker.
+    /// A long line is truncated, and neither a long line nor many lines block the broker.
     @Test func brokerLogLinesAreForwardedAndTruncated() async throws {
         let script = try Script("head -c 300000 /dev/zero | tr '\\0' x; echo; echo Warning: end; exit 1")
         let journal = LineJournal()
@@ -330,7 +330,7 @@ struct EmbeddedBrokerTests {
     }
 }
 
-/// Polls until `value` gives something.
+/// Polls until `value` returns a value.
 private func eventually<T>(within limit: Duration = .seconds(20), _ value: () throws -> T?) async throws -> T {
     let deadline = ContinuousClock.now + limit
     while ContinuousClock.now < deadline {
@@ -342,7 +342,7 @@ private func eventually<T>(within limit: Duration = .seconds(20), _ value: () th
 
 private struct Overdue: Error {}
 
-/// A shell script in a file of its own, which any user may run; stands in for mosquitto.
+/// A shell script in a temporary file that any user may run. Replaces mosquitto.
 private final class Script: Sendable {
     let path: String
 
@@ -350,8 +350,9 @@ private final class Script: Sendable {
         path = NSTemporaryDirectory() + "coaty-test-\(UUID().uuidString).sh"
         try "#!/bin/sh\n\(body)\n".write(toFile: path, atomically: false, encoding: .utf8)
         guard chmod(path, 0o755) == 0 else { throw POSIXError(.EACCES) }
-        // A process that another test starts at this moment may hold the file open for writing until its own exec,
-        // and what is open for writing cannot be executed (ETXTBSY). A read lease is granted only when nobody does.
+        // A process that another test starts at this moment may hold the file open for writing until its exec, and a
+        // file that is open for writing cannot be executed (ETXTBSY). A read lease is granted only when no process has
+        // the file open for writing.
         let setLease: Int32 = 1024
         let reading = open(path, O_RDONLY)
         defer { close(reading) }
@@ -367,7 +368,7 @@ private final class Script: Sendable {
     }
 }
 
-/// What was logged.
+/// A log handler that keeps the logged lines.
 final class LineJournal: LogHandler {
     private let state = Mutex<[String]>([])
 

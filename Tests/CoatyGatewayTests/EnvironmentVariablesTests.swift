@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 
 @Suite struct EnvironmentVariablesTests {
-    /// What Kubernetes sets in a container beside the services `coaty-gateway` and `coaty-gateway-metrics`.
+    /// Variables that Kubernetes sets in a container for the services `coaty-gateway` and `coaty-gateway-metrics`.
     private static let kubernetes = [
         "COATY_GATEWAY_SERVICE_HOST": "10.0.0.1", "COATY_GATEWAY_SERVICE_PORT": "8080",
         "COATY_GATEWAY_SERVICE_PORT_HTTP": "8080", "COATY_GATEWAY_PORT": "tcp://10.0.0.1:8080",
@@ -40,7 +40,7 @@ import Testing
     @Test func ignoresKubernetesVariables() throws {
         let settings = try GatewaySettings(flags: [:], environment: Self.kubernetes, file: nil)
         #expect(settings.port == 8080 && settings.given.isEmpty)
-        // A port is a setting, and one that is none is refused.
+        // A number is the gateway's port setting; other values are refused.
         #expect(try GatewaySettings(flags: [:], environment: ["COATY_GATEWAY_PORT": "81"], file: nil).port == 81)
         #expect(error(["COATY_GATEWAY_PORT": "tcp"])?.hasPrefix("COATY_GATEWAY_PORT: must be a whole number") == true)
         #expect(error(["COATY_GATEWAY_PORT_8080_SSH": "1"]) != nil)

@@ -154,7 +154,7 @@ import Testing
     }
 
     @Test func everyFlagSetsItsSetting() throws {
-        // Whatever else they do, these refuse a text.
+        // Each of these settings refuses a text.
         for bound in Limits.bounds {
             for name in [bound.name, bound.formerName].compactMap(\.self) {
                 let process = try GatewayProcess(unready: ["--\(name)", "x"])

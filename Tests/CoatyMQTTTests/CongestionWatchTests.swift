@@ -5,7 +5,7 @@ import Testing
 @Suite struct CongestionWatchTests {
     private static let start = ContinuousClock.now
 
-    /// Reads a full or not full buffer at some times, and returns when losses were reported.
+    /// Samples a buffer at given times, and returns the times at which losses were reported.
     private func reports(_ samples: [(at: Int, isFull: Bool)], idle: Int = 0, until end: Int) -> [Int] {
         var watch = CongestionWatch()
         var reports: [Int] = []
@@ -39,13 +39,13 @@ import Testing
         #expect(reports(full(stride(from: 0, through: 3000, by: 10)), until: 6000) == [1200, 2210, 3210])
     }
 
-    /// The buffer was full all the time, although nobody looked.
+    /// The buffer counts as full for the whole time in which the reader was stalled.
     @Test func readerStallCountsAsFullTime() {
         #expect(reports([(0, true)], idle: 250, until: 1000) == [60])
         #expect(reports([(0, true)], idle: 150, until: 1000).isEmpty)
     }
 
-    /// Messages larger than the buffer fill it each time, and are read at once.
+    /// Messages larger than the buffer fill it each time, but are read immediately.
     @Test func readerPausesPreventLossReports() {
         var watch = CongestionWatch()
         for time in stride(from: 0, through: 2000, by: 10) {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CoatyMQTT
 
-/// mDNS for real, in networks of the tests' own.
+/// mDNS over real sockets, each test in a separate network.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, Comment(rawValue: NetworkNamespace.need)))
 struct MDNSTests {
     /// Looks for brokers in the given network.
@@ -23,7 +23,7 @@ struct MDNSTests {
         }
     }
 
-    /// Finds a broker as the binding does.
+    /// Discovers a broker as the binding does.
     private func discover(_ network: NetworkNamespace) throws -> BrokerEndpoint? {
         try network.run {
             try BrokerDiscovery(limit: .milliseconds(300), wakePipe: WakePipe()) { false }.findBroker()
@@ -79,7 +79,7 @@ struct MDNSTests {
         defer { broker.stop() }
         let announcement = try announce(network, "::", port)
         defer { announcement.stop() }
-        // ::1 is announced too, and nobody listens there.
+        // ::1 is announced, too, but no broker listens there.
         let expected = BrokerEndpoint(service: MDNS.brokerName, isIPv6: true, address: "fe80::7%v0", port: port)
         try waitUntil("the broker is found") { (try? discover(network)) == expected }
         #expect(expected.description == "[fe80::7%v0]:\(port)")
@@ -99,7 +99,7 @@ struct MDNSTests {
                 outcome.withLock { $0 = found }
             }
         }
-        // Port 5353.
+        // The hexadecimal form of port 5353.
         try waitUntil("it asks") { try network.udpSockets().contains(":14E9 ") }
         isCancelled.store(true, ordering: .releasing)
         wakePipe.wake()

@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The binding against a real mosquitto.
+/// The MQTT binding, with mosquitto.
 @Suite struct MQTTBindingTests {
     private func agent(
         _ options: MQTTClientOptions,
@@ -54,7 +54,7 @@ import Testing
         let observer = try MQTTTestClient(port: broker.port)
         try observer.subscribe("coaty/#")
         let agent = try agent(local(broker))
-        // What comes back to the agent is still unread when it leaves.
+        // Events that the agent receives are still unread when it leaves.
         let subscription = agent.subscribe(try .channel("c")) { _ in }
         agent.start()
         try waitUntil("online") { agent.isOnline }
@@ -64,7 +64,7 @@ import Testing
         subscription.cancel()
         let clientId = "Coaty" + agent.identityId.string.replacing("-", with: "").prefix(18)
         try waitUntil("an orderly end") { broker.log.contains("Client \(clientId) disconnected.") }
-        // A will is published before this.
+        // A will would be published before this message.
         try observer.publish("coaty/end", "")
         _ = try observer.waitFor { $0.topic == "coaty/end" }
         let topics = observer.messages.map(\.topic)
@@ -110,7 +110,7 @@ import Testing
             }
             try broker.restart()
             try waitUntil("all arrive") { seen.withLock(\.count) == (round + 1) * 10 }
-            // They are published before.
+            // The deferred events have been published by then.
             try waitUntil("online again") { agent.isOnline }
         }
         #expect(seen.withLock(\.self) == (0..<3).flatMap { round in (0..<10).map { "\(round).\($0)" } })
@@ -127,7 +127,8 @@ import Testing
         agent.start()
         try waitUntil("online") { agent.isOnline }
         let pid = try #require(broker.pid)
-        // A broker that does not read: the socket's buffers fill, and what does not fit is counted until none is taken.
+        // While the broker does not read, the socket buffers fill; further publications are queued until one is
+        // refused.
         kill(pid, SIGSTOP)
         let event = try channel(String(repeating: "x", count: 64 << 10))
         var accepted = 0
@@ -155,7 +156,7 @@ import Testing
         let agent = try agent(local(broker))
         agent.start()
         try waitUntil("online") { agent.isOnline }
-        // Longer than the socket takes at once, so that the link is cut while it is written.
+        // Larger than the socket buffers, so that the connection is cut while the publication is being written.
         _ = try agent.publishChannel(channel(String(repeating: "x", count: 12 << 20)))
         _ = try agent.publishChannel(channel("behind"))
         _ = try observer.waitFor(within: 20) { $0.text.contains("behind") }
@@ -206,7 +207,7 @@ import Testing
         var requests: [PendingRequest] = []
         for _ in 0..<1000 {
             do {
-                // The socket's buffer may still take a few.
+                // The socket buffers may still take a few.
                 requests.append(try agent.publish(DiscoverEvent.with(coreTypes: [.Identity])) { _ in })
             } catch {
                 refused += 1
@@ -214,7 +215,7 @@ import Testing
             try agent.subscribe(.channel("passing")) { _ in }.cancel()
         }
         #expect(refused > 500)
-        // Requests that have ended leave nothing behind.
+        // Requests that have ended leave no operations in the queue.
         requests = []
         #expect(agent.queued.operations < 200)
         kill(pid, SIGCONT)
@@ -238,7 +239,7 @@ import Testing
         let observer = try MQTTTestClient(port: broker.port)
         try observer.subscribe("coaty/3/-/ADV:Identity/+")
         for agent in [asking, asked] { agent.start() }
-        // Identities are advertised behind the subscriptions.
+        // Identities are advertised after the subscriptions.
         _ = try observer.waitFor(count: 2)
         for _ in 0..<20 {
             var answer: ResolveEvent?

@@ -4,10 +4,10 @@ import Testing
 @testable import Coaty
 @testable import CoatyMQTT
 
-/// A broker that closes the connection because of some packets, played by the test.
+/// A simulated broker that closes the connection upon some packets.
 private final class FaultyBroker {
     var subscriptions: MQTTSubscriptions
-    /// Filters for which it closes the connection.
+    /// Filters upon which it closes the connection.
     var bad: Set<String>
     var maximumFilters = Int.max
     var now = ContinuousClock.now
@@ -25,14 +25,14 @@ private final class FaultyBroker {
         self.maximumFilters = maximumFilters
     }
 
-    /// Connects, and answers in order until it closes the connection or nothing is left to answer.
+    /// Connects, and answers packets in order until it closes the connection or there is nothing left to answer.
     ///
-    /// - Returns: whether the connection stands.
+    /// - Returns: whether the connection is still open.
     func connect(_ requests: [SubscriptionRequest], isWriting: Bool = false) -> Bool {
         connects += 1
         (granted, packets, answers) = ([], [], [:])
         subscriptions.connected()
-        // The network thread asks for packets before it has taken the requests.
+        // The network thread requests packets before it has taken the requests.
         _ = subscriptions.nextPacket(now: now)
         note(subscriptions.add(requests))
         return serve(isWriting: isWriting)
@@ -95,7 +95,7 @@ private final class FaultyBroker {
         #expect(broker.granted == Set(filters).subtracting(bad))
         #expect(broker.answers.count { !$0.value } == bad.count && broker.answers.count == filters.count)
         #expect(broker.connects <= 6 + 6 * bad.count)
-        // The next connection begins with them left out, and asks for everything else at once.
+        // The next connection omits these filters from the start, and immediately subscribes to all others.
         broker.lose()
         #expect(broker.connect(requests(filters)))
         #expect(broker.packets.count == 25 && broker.answers.count { !$0.value } == bad.count)
@@ -110,7 +110,8 @@ private final class FaultyBroker {
         #expect(broker.connects == 4 && broker.refused == ["bad"])
     }
 
-    /// The defect: a connection that was lost by chance while subscriptions were tried one by one blamed the one that was next.
+    /// Regression test: if a connection was lost by chance while filters were tried one by one, the next filter was
+    /// refused.
     @Test(arguments: 1...3) func randomConnectionLossesRefuseNoFilterForLong(losses: Int) {
         let broker = FaultyBroker()
         let all = requests((0..<3).map { "\($0)" })
@@ -123,7 +124,8 @@ private final class FaultyBroker {
             broker.lose()
         }
         #expect(broker.connect(all))
-        // Three losses in a row at the same filter look like its fault; the retry while connected corrects this.
+        // Three losses in a row at the same filter look as if the filter had caused them; the retry while connected
+        // corrects this.
         if losses < 3 { #expect(broker.refused.isEmpty && broker.granted.count == 3) }
         broker.now += SuspectFilters.retryIntervals[0] + .seconds(1)
         broker.subscriptions.retry(now: broker.now)
@@ -157,14 +159,15 @@ private final class FaultyBroker {
             broker.now += interval + .seconds(1)
             broker.subscriptions.retry(now: broker.now)
             #expect(!broker.serve())
-            #expect(broker.connect(all), "it is left out at once")
+            #expect(broker.connect(all), "the filter is omitted from the start")
         }
         broker.now += .seconds(1_000_000)
         broker.subscriptions.retry(now: broker.now)
         #expect(broker.serve() && broker.granted == ["a"])
     }
 
-    /// Numbers of subscriptions, filters that the broker accepts in a packet, and filters per packet.
+    /// Each case has a number of subscriptions, the number of filters that the broker accepts in a packet, and the
+    /// configured number of filters per packet.
     @Test(arguments: [(100, 1, 8), (200, 4, 8), (100, 7, 8), (1_500, 4, 8), (5_000, 8, 9), (5_000, 8, 64)])
     func packetsShrinkToTheLimitOfTheBroker(_ sizes: (count: Int, limit: Int, configured: Int)) {
         let filters = (0..<sizes.count).map { "\($0)" }
@@ -172,7 +175,7 @@ private final class FaultyBroker {
         while !broker.connect(requests(filters, essential: Set(filters.prefix(10)))), broker.connects < 30 {}
         #expect(broker.granted.count == sizes.count && broker.answers.values.allSatisfy(\.self))
         #expect(broker.refused.isEmpty && broker.subscriptions.filtersPerPacket <= sizes.limit)
-        // And stays there.
+        // The limit stays in force.
         broker.lose()
         #expect(broker.connect(requests(filters)))
     }
@@ -189,7 +192,7 @@ private final class FaultyBroker {
         let next = broker.subscriptions.nextPacket(now: broker.now)
         #expect(next == nil)
         #expect(broker.subscriptions.holdsBack(now: broker.now))
-        // For a limited time: the broker may answer nothing.
+        // Publications are held back for a limited time only, because the broker may never answer.
         #expect(!broker.subscriptions.holdsBack(now: broker.now + MQTTSubscriptions.probeTime))
     }
 
@@ -214,7 +217,7 @@ private final class FaultyBroker {
         #expect(send() == 1)
         now += MQTTSubscriptions.stallTime - .milliseconds(1)
         #expect(send() == 0)
-        // It may never answer: publications must not wait for that.
+        // The broker may never answer; publications must not wait for that.
         now += .milliseconds(1)
         #expect(send() == limit - 1 && !subscriptions.holdsBack(now: now))
     }
@@ -224,7 +227,7 @@ private final class FaultyBroker {
         broker.subscriptions.connected()
         broker.note(broker.subscriptions.add(requests(["a", "b"])))
         let (commands, answers) = broker.subscriptions.remove(.raw(WireName("b")))
-        #expect(commands.isEmpty, "it was not sent")
+        #expect(commands.isEmpty, "the subscription was not sent")
         #expect(answers.map(\.isGranted) == [false] && answers.map(\.request.ticket) == [2])
         #expect(broker.serve() && broker.granted == ["a"])
         #expect(broker.subscriptions.remove(.raw(WireName("a"))).commands == [.unsubscribe(["a"])])
@@ -240,7 +243,8 @@ private final class FaultyBroker {
         #expect(broker.subscriptions.remove(route.selector).commands == [.unsubscribe(["ext/foo"])])
     }
 
-    /// Random requests, ends, faults and losses: everything is answered once, and what stands is what is granted.
+    /// For random requests, ends, faults and losses, each request is answered once, and the active subscriptions are
+    /// the granted ones.
     @Test(arguments: 0..<50 as Range<UInt64>) func grantedFiltersEqualSubscribedFilters(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let broker = FaultyBroker()

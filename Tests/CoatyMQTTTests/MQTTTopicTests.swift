@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    /// What RabbitMQ makes of topics: `.` is delivered as `/`.
+    /// RabbitMQ delivers `.` in topics as `/`.
     @Test func addressesAreReadFromSlashes() throws {
         var random = SeededGenerator(seed: 2)
         for _ in 0..<Self.cases {
@@ -48,7 +48,7 @@ import Testing
                 "\(delivered)"
             )
             try expectEqual(own, address)
-            // Surplus levels of a name join in any dialect.
+            // With any dialect, additional levels of a name are joined.
             if !address.namespace.contains("."), address.name?.text.contains(".") ?? false, address.name?.text != "Task"
             {
                 try expectEqual(
@@ -109,7 +109,7 @@ extension SeededGenerator {
             .joined(separator: ".")
     }
 
-    /// An id has no dot.
+    /// Returns an id, which contains no dot.
     fileprivate mutating func id() -> String {
         ["someone", "42", "00000000-0000-4000-8000-000000000001", "é"].randomElement(using: &self) ?? ""
     }

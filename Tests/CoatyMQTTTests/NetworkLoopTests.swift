@@ -7,7 +7,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyMQTT
 
-/// What goes wrong between the binding and a real mosquitto.
+/// Errors between the binding and mosquitto.
 @Suite struct NetworkLoopTests {
     private func agent(
         _ broker: BrokerProcess,
@@ -20,7 +20,7 @@ import Testing
         )
     }
 
-    /// The broker cuts the link upon a packet that is too long for it.
+    /// The broker closes the connection upon a packet that exceeds its limit.
     @Test func subscriptionThatClosesTheConnectionIsOmitted() async throws {
         let broker = try BrokerProcess(extraConfiguration: ["max_packet_size 5000"])
         defer { broker.stop() }
@@ -70,12 +70,12 @@ import Testing
         defer { flood.stop() }
         try waitUntil("it stands") { stands.load(ordering: .acquiring) }
         flood.stop()
-        #expect(agent.statistics.published == 1, "the identity, and nothing that can't be published")
+        #expect(agent.statistics.published == 1, "only the identity was published")
         withExtendedLifetime((own, subscription)) {}
         await agent.stop()
     }
 
-    /// A gateway that counts sessions must know that one is still there when leaving it was given up.
+    /// The gateway counts sessions, so it must know that a session still exists after waiting for its end was given up.
     @Test func blockedThreadKeepsTheSession() async throws {
         let listener = try FullListener()
         let options = MQTTClientOptions(host: "127.0.0.1", port: listener.port, connectTimeout: .seconds(60))
@@ -87,7 +87,7 @@ import Testing
         let before = try listener.waiting
         agent?.start()
         try waitUntil("the thread connects") { try listener.waiting > before }
-        // A connection that the network does not answer no longer holds the thread back.
+        // A connection attempt without an answer no longer blocks the thread.
         await agent?.stop()
         weak let held = agent
         agent = nil
@@ -118,7 +118,7 @@ import Testing
             return subscriptions.sent(try client.subscribe(packet.filters), keys: packet.keys, now: .now)
         }
         #expect(try subscribe("a", 1))
-        // Nothing is read, until the packet identifiers have gone round.
+        // Nothing is read until the packet identifiers wrap around.
         for _ in 1..<Int(UInt16.max) {
             try client.publish("t", [], isRetained: false)
             if client.wantsToWrite {
@@ -143,7 +143,8 @@ private final class ClientRecorder: MosquittoClientDelegate {
     func unsubackReceived(_: Int32) {}
 }
 
-/// Publishes what can't be published, again each time when the network thread says so: so there always is something to do.
+/// A log handler that publishes an invalid event whenever the network thread logs the previous one, so that there is
+/// always work.
 private final class Flood: LogHandler {
     private let agent = Mutex<CommunicationManager?>(nil)
     private let published = Atomic(0)

@@ -15,7 +15,8 @@ import Testing
         #expect(first == [0, 500] && second == [0, 1])
     }
 
-    /// A broker announces a message of 100 MB and sends it slowly: the connection is cut long before the message is whole.
+    /// The broker announces a message of 100 MB and sends it slowly. The agent closes the connection long before the
+    /// message is complete.
     @Test func connectionOfATooLongPacketIsCut() async throws {
         let listener = try #require(Listener())
         var options = MQTTClientOptions(host: "127.0.0.1", port: listener.port)
@@ -55,7 +56,7 @@ import Testing
 
         deinit { close(socket) }
 
-        /// Returns how many bytes were sent before the connection was closed.
+        /// Sends a packet slowly, and returns the number of bytes sent until the connection was closed.
         func sendSlowly(announced: Int) throws -> Int {
             let client = accept(socket, nil, nil)
             defer { close(client) }

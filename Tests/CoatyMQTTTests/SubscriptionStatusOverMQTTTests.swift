@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What an observer learns of its subscription from a real mosquitto.
+/// The status of subscriptions on mosquitto.
 @Suite struct SubscriptionStatusOverMQTTTests {
     private func agent(_ options: MQTTClientOptions) throws -> CommunicationManager {
         try CommunicationManager(

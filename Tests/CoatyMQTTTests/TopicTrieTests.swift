@@ -14,7 +14,7 @@ import Testing
         return Set(found)
     }
 
-    /// Against one filter after the other, while filters come and go.
+    /// Compares the trie with a linear search while filters are added and removed.
     @Test(arguments: 0..<40) func findsWhatEachFilterMatches(_ seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         func text(wildcards: Bool) -> String {

@@ -40,7 +40,7 @@ import Testing
         func parts(_ interval: CoatyTimeInterval) -> [String] {
             interval.toLocalIntervalIsoString(includeMillis: true).split(separator: "/").map(String.init)
         }
-        // Parsed back, since the local time zone is whatever it is.
+        // Parse the text again, because it depends on the local time zone.
         func millis(_ text: String?) throws -> Double {
             (try style.parse(#require(text)).timeIntervalSince1970 * 1000).rounded()
         }

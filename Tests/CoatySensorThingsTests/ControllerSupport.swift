@@ -2,7 +2,7 @@ import Coaty
 import CoatySensorThings
 import Testing
 
-/// How long a test waits for what must happen.
+/// Maximum time that a test waits for an event.
 let patience = Duration.seconds(20)
 
 struct TimedOut: Error {}
@@ -31,7 +31,7 @@ func until(_ condition: @escaping @ControllerActor () -> Bool) async throws {
 }
 
 extension InMemoryBroker {
-    /// The payloads of all events of a pattern that were published, with a name.
+    /// Returns the payloads of all published events of a pattern, optionally only those with a name.
     func payloads(_ eventType: CommunicationEventType, named name: String? = nil) -> [AnyCodable] {
         published.compactMap { publication in
             guard case .event(let address) = publication.destination, address.eventType == eventType,
@@ -42,13 +42,13 @@ extension InMemoryBroker {
     }
 }
 
-/// Waits until all that the agent has subscribed to so far stands before what is published from now on.
+/// Waits until all subscriptions so far are active for events published from now on.
 func untilSettled(_ container: Container) async throws {
     let manager = container.communicationManager
     try await until { manager.queued.operations == 0 }
 }
 
-/// An agent with one controller, of the name `it`.
+/// Creates an agent with one controller, named `it`.
 @ControllerActor
 func agent<C: Controller>(
     on broker: InMemoryBroker,
@@ -82,7 +82,8 @@ func makeSensor(_ name: String, id: CoatyUUID = .init(), of thingId: CoatyUUID? 
     )
 }
 
-/// An agent's things: advertised on each connect, and found by who looks for things or asks for those at a Location.
+/// The things of an agent. They are advertised on each connect, and found by Discover events for things and Query
+/// events for the things of a Location.
 final class ThingSourceController: Controller {
     private(set) var things: [Thing] = []
 

@@ -2,7 +2,7 @@ import Coaty
 import CoatySensorThings
 import Testing
 
-/// The objects as coaty-js sends them: texts made by hand from its interface definitions.
+/// Objects as coaty-js sends them, written by hand from its interface definitions.
 @Suite struct ObjectsTests {
     private let thingId: CoatyUUID
     private let sensorId: CoatyUUID
@@ -20,7 +20,7 @@ import Testing
         )
     }
 
-    /// Sends the object, compares what is sent, and receives it from the expected text.
+    /// Publishes the object, compares the payload with the expected text, and decodes the object from this text.
     private func exchange<Object: CoatyObject>(_ object: Object, _ text: String) throws -> Object {
         let expected = try PayloadCoder.decode(AnyCodable.self, from: text)
         let sent = try AdvertiseEvent.with(object: object)

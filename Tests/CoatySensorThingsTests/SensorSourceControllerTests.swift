@@ -71,7 +71,7 @@ import Testing
         let (client, observer) = try await agent(on: broker, SensorObserverController.self)
         let ofOther = try observer.querySensorsOfThing(thingId: CoatyUUID())
         let ofThing = try observer.querySensorsOfThing(thingId: thingId)
-        // Queries are answered in order, so behind the second answer there is none to the first.
+        // Queries are answered in order, so after the second response there is none for the first query.
         _ = try await withPatience { for await _ in ofThing { return } }
         #expect(broker.payloads(.retrieve).count == 1)
         withExtendedLifetime(ofOther) {}

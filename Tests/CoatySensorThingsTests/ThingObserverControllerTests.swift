@@ -10,12 +10,12 @@ import Testing
 
     private typealias Follower = ThingSensorObservationObserverController
 
-    /// The names of what has changed, one text for each list.
+    /// Returns the names of the changed sensors, one text for each list.
     private func names(_ info: RegisteredSensorsChangeInfo) -> [String] {
         [info.added, info.removed, info.changed, info.total].map { $0.map(\.name).sorted().joined(separator: " ") }
     }
 
-    /// An agent with a thing, and one with its sensor.
+    /// Creates an agent with a thing, and an agent with its sensor.
     private func scene() async throws -> (
         things: (container: Container, controller: ThingSourceController),
         sensors: (container: Container, controller: SensorSourceController)
@@ -82,7 +82,7 @@ import Testing
 
         try await untilSettled(client)
 
-        // Known already, so that it is asked for its sensors again, but what these observe comes once.
+        // The thing is already known. Its sensors are queried again, but its events are delivered only once.
         let queries = broker.payloads(.query).count
         try things.controller.communicationManager.publishAdvertise(
             AdvertiseEvent.with(object: try #require(things.controller.things.first))
@@ -172,7 +172,7 @@ import Testing
 
             await client.shutdown()
             #expect(try await next(count: 0) == goes)
-            if await infos.next(isolation: ControllerActor.shared) != nil { Issue.record("the sequence goes on") }
+            if await infos.next(isolation: ControllerActor.shared) != nil { Issue.record("the sequence has not ended") }
         }
         for container in [sensors.container, things.container] { await container.shutdown() }
     }

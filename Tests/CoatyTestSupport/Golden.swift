@@ -2,7 +2,7 @@ import Foundation
 
 @testable import Coaty
 
-/// The messages recorded from reference agents.
+/// Messages recorded from reference agents.
 enum Golden {
     struct Vector: Decodable {
         let note: String
@@ -66,7 +66,7 @@ enum Golden {
     }
 }
 
-/// A JSON value in which numbers of equal value are equal.
+/// A JSON value in which numbers with the same value are equal.
 enum ComparableJSON: Equatable {
     case scalar(AnyCodable)
     case number(Double)

@@ -3,7 +3,7 @@ import Synchronization
 @testable import Coaty
 @testable import CoatyMQTT
 
-/// A binding whose connection the test drives by hand, in topics.
+/// A binding whose connection the test controls, with operations in topics.
 final class RecordingBinding: TopicNamingBinding {
     private struct State {
         var link: RecordedSession?
@@ -31,7 +31,7 @@ final class RecordingBinding: TopicNamingBinding {
     }
 }
 
-/// An operation in topics.
+/// An operation with topics.
 enum RecordedOperation {
     case subscribe([String], ticket: UInt64)
     case unsubscribe(String)
@@ -39,7 +39,7 @@ enum RecordedOperation {
     case disconnect
 }
 
-/// A session that the test drives by hand, in topics. A ticket is that of the first request of a packet.
+/// A session that the test controls, with operations in topics. The ticket of a packet is that of its first request.
 final class RecordedSession: Sendable {
     let session: BindingSession
     private let topics: MQTTTopics
@@ -81,7 +81,7 @@ final class RecordedSession: Sendable {
         }
     }
 
-    /// Answers a packet.
+    /// Replies to the subscriptions of a packet.
     func subscribed(_ ticket: UInt64, refused: [String] = []) {
         let refused = Set(refused.map(WireName.init))
         for request in state.withLock({ $0.requests[ticket] }) ?? [] {
@@ -99,7 +99,7 @@ final class RecordedSession: Sendable {
     func publicationRefused() { session.publicationRefused() }
     func receivedTooLong() { session.dropped("a message that is too long", label: "") }
 
-    /// Takes what is to be done, and of that the subscriptions.
+    /// Takes all pending operations, and returns the subscriptions.
     func takeSubscriptions() -> [(filters: [String], ticket: UInt64)] {
         var taken: [(filters: [String], ticket: UInt64)] = []
         while let operation = nextOperation() {
@@ -112,7 +112,7 @@ final class RecordedSession: Sendable {
         return taken
     }
 
-    /// Answers everything that is subscribed to, and takes everything else.
+    /// Takes all pending operations, and grants all subscriptions.
     func settle() {
         for (_, ticket) in takeSubscriptions() { subscribed(ticket) }
     }

@@ -2,7 +2,7 @@ import Synchronization
 
 @testable import Coaty
 
-/// How long a test waits for what must happen.
+/// Maximum time that a test waits for an event.
 let patience = Duration.seconds(20)
 
 struct TimedOut: Error {}
@@ -30,7 +30,7 @@ extension CommunicationManager {
     }
 }
 
-/// What happened, in order.
+/// A log of values in order, written by any thread.
 final class Recorder<Value: Sendable>: Sendable {
     private let recorded = Mutex<[Value]>([])
 

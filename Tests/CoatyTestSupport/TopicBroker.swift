@@ -4,7 +4,7 @@ import Synchronization
 @testable import Coaty
 @testable import CoatyMQTT
 
-/// An MQTT broker in memory: agents on it use the topics, filters and packets of the MQTT binding.
+/// An in-memory MQTT broker. Its agents use the topics, filters and packets of the MQTT binding.
 final class TopicBroker: Sendable {
     struct Message: Sendable {
         let topic: String
@@ -47,7 +47,7 @@ final class TopicBroker: Sendable {
     /// Everything that was published, in order.
     var published: [Message] { state.withLock(\.published) }
 
-    /// Publishes a message as some other client would.
+    /// Publishes a message in the name of another client.
     func publish(topic: String, payload: [UInt8]) {
         queue.async { [self] in deliver(Message(topic: topic, payload: payload)) }
     }
@@ -165,7 +165,7 @@ extension TopicBroker.Message {
     }
 }
 
-/// Binds an agent to a ``TopicBroker``.
+/// A binding of an agent to a ``TopicBroker``.
 final class TopicBinding: TopicNamingBinding {
     private let broker: TopicBroker
 
@@ -176,7 +176,7 @@ final class TopicBinding: TopicNamingBinding {
     func leave() async { await broker.leave(ObjectIdentifier(self)) }
 }
 
-/// A binding that names things as MQTT does.
+/// A binding that uses the names of MQTT.
 protocol TopicNamingBinding: Binding {}
 
 extension TopicNamingBinding {
@@ -190,12 +190,12 @@ extension TopicNamingBinding {
 }
 
 extension EventAddress {
-    /// Reads a topic as a broker delivers it that does not change topics.
+    /// Parses a topic as delivered by a broker that does not change topics.
     init?(topic: String) {
         guard let address = MQTTTopic.address(of: topic, namespace: "-", dialect: .plain) else { return nil }
         self = address
     }
 
-    /// The name as it stands in topics: an object type follows a colon.
+    /// The name as it appears in topics: an object type has a colon in front.
     var wireName: String? { name.map { ($0.isObjectType ? ":" : "") + $0.text } }
 }

@@ -56,7 +56,7 @@ import Testing
         let broker = TopicBroker()
         let agent = try manager(TopicBinding(broker: broker), limits: OutboxLimits(publications: 3, bytes: 1 << 20))
         try agent.publishAdvertise(.with(object: job("kept")))
-        // Needs two places, and there is one: nothing of it is queued.
+        // The event needs two places, but there is only one: no part of it is queued.
         #expect(throws: CommunicationError.self) { try agent.publishAdvertise(.with(object: self.job("refused"))) }
         try agent.publishChannel(.with(object: job("kept too"), channelId: "c"))
         agent.start()
@@ -76,12 +76,12 @@ import Testing
         }
     }
 
-    /// The defect: a request that had ended long ago was executed when the connection returned.
+    /// Regression test: a request that had ended long ago was executed when the connection was restored.
     @Test func requestsThatEndWhileOfflineAreNotSent() async throws {
         let broker = TopicBroker()
         let agent = try manager(TopicBinding(broker: broker))
         let call = try CallEvent.with(operation: "com.example.open")
-        // By the time limit, by dropping the stream, and by cancelling.
+        // The requests end by the time limit, by dropping the stream, and by canceling.
         let limited = try agent.publishCall(call, timeLimit: .milliseconds(1))
         try await withPatience { for await _ in limited {} }
         let reading = Task { for await _ in try agent.publishCall(call) {} }
@@ -90,17 +90,17 @@ import Testing
         try await reading.value
         let pending = try agent.publish(call) { _ in }
         #expect(pending.delivery == .deferred)
-        #expect(pending.withdraw(), "it was not sent")
+        #expect(pending.withdraw(), "the request was not sent")
         try await withPatience { while agent.queued.publications > 0 { await Task.yield() } }
         #expect(agent.queued.bytes == 0)
-        // One that goes on is sent.
+        // A request that has not ended is sent.
         let kept = try agent.publish(call) { _ in }
         agent.start()
         _ = try await broker.waitForMessages { $0.contains { $0.topic.contains("/CLL:") } }
         try agent.publishRaw(.with(topic: "end", payload: [] as [UInt8]))
         let calls = try await broker.waitForMessages { $0.contains { $0.topic == "end" } }
         #expect(calls.count { $0.topic.contains("/CLL:") } == 1)
-        #expect(!kept.withdraw(), "it was sent")
+        #expect(!kept.withdraw(), "the request was sent")
         await agent.stop()
     }
 
@@ -110,7 +110,7 @@ import Testing
         let asked = try manager(TopicBinding(broker: broker), name: "asked")
         asking.start()
         asked.start()
-        // Identities are advertised behind the subscriptions.
+        // Identities are advertised after the subscriptions.
         _ = try await broker.waitForMessages(2)
         let answering = Task {
             for await event in asked.observeDiscover() where event.data.isDiscoveringExternalId() {
@@ -150,13 +150,13 @@ import Testing
         first.cancel()
         first.cancel()
         guard case .subscribe(["coaty/3/-/CHN:c/+"], _) = link.nextOperation() else {
-            Issue.record("the first observer subscribes")
+            Issue.record("expected a subscription for the first observer")
             return
         }
         #expect(link.nextOperation() == nil)
         second.cancel()
         guard case .unsubscribe("coaty/3/-/CHN:c/+") = link.nextOperation() else {
-            Issue.record("the last observer unsubscribes")
+            Issue.record("expected an unsubscription with the last observer")
             return
         }
         await agent.stop()
@@ -193,7 +193,7 @@ import Testing
         link.opened()
         let ended = Recorder<Bool>()
         let request = try agent.publish(DiscoverEvent.with(coreTypes: [.Task]), onEnd: { ended.append(true) }) { _ in }
-        // Still queued when the connection is lost, so nobody was asked.
+        // The request is still queued when the connection is lost, so no agent has received it.
         link.closed()
         #expect(ended.values == [true])
         #expect(request.withdraw() && agent.queued.publications == 0)
@@ -228,7 +228,7 @@ import Testing
             for await event in streamed { return try event.data.object?.name }
             return nil
         }
-        #expect(name == "answer", "what is deferred outlives the link")
+        #expect(name == "answer", "deferred events survive the loss of the connection")
         await agent.stop()
         #expect(seen.values == ["end", "answer"])
         request.cancel()
@@ -244,7 +244,7 @@ import Testing
         let ended = Recorder<Bool>()
         let request = try agent.publish(DiscoverEvent.with(coreTypes: [.Task]), onEnd: { ended.append(true) }) { _ in }
         guard case .subscribe(let filters, let ticket) = link.nextOperation() else {
-            Issue.record("a request subscribes first")
+            Issue.record("expected the subscription of the request first")
             return
         }
         link.subscribed(ticket, refused: filters)
@@ -317,7 +317,7 @@ import Testing
 }
 
 extension RecordedSession {
-    /// Takes what is to be done, and of that the correlation ids of the requests.
+    /// Takes all pending operations, and returns the correlation ids of the requests.
     fileprivate func takeRequests() -> [CoatyUUID] {
         var taken: [CoatyUUID] = []
         while let operation = nextOperation() {

@@ -13,7 +13,7 @@ import Testing
 
     private let object = CoatyObject(coreType: .CoatyObject, objectType: "t", objectId: .init(), name: "o")
 
-    /// Writes what waits, as a binding does.
+    /// Writes queued operations, as a binding does.
     private func write(_ link: RecordedSession, _ limit: Int = .max) {
         var written = 0
         while written < limit, let operation = link.nextOperation() {
@@ -32,7 +32,7 @@ import Testing
         #expect([made.published, made.deferred, made.queued, made.queuedBytes, made.reconnects] == [0, 0, 0, 0, 0])
         agent.start()
         let link = try #require(binding.link)
-        // An object of a type of its own goes out as two.
+        // An object of an application-defined object type is published twice.
         #expect(try agent.publishAdvertise(.with(object: object)) == .deferred)
         let deferred = agent.statistics
         #expect(deferred.deferred == 2 && deferred.queued == 2 && deferred.published == 0)
@@ -40,7 +40,7 @@ import Testing
         #expect(deferred.since == made.since)
 
         link.opened()
-        // The Advertise of the identity is first, and is written; then the connection is lost.
+        // The Advertise event of the identity comes first and is written; then the connection is lost.
         write(link, 1)
         let online = agent.statistics
         #expect(online.state == .online && online.reconnects == 0 && online.since >= made.since)
@@ -58,7 +58,7 @@ import Testing
         write(link)
         #expect(agent.statistics.published == 5)
 
-        // What can't be written is done with, but not published.
+        // A publication that can't be written leaves the queue, but does not count as published.
         try agent.publishChannel(.with(object: object, channelId: "c"))
         _ = try #require(link.nextOperation())
         link.publicationRefused()
@@ -90,7 +90,7 @@ import Testing
         try await agent.untilOnline()
         try agent.publishChannel(.with(object: object, channelId: "c"))
         await agent.stop()
-        // The identity, the event and the farewell.
+        // The identity, the event and the Deadvertise event.
         #expect(agent.statistics.state == .offline && agent.statistics.published == 3)
         agent.start()
         try await agent.untilOnline()

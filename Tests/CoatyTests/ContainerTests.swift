@@ -3,7 +3,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// What a container does when its agent leaves.
+/// Shutdown of a container.
 @ControllerActor @Suite(.timeLimit(.minutes(1))) struct ContainerTests {
     @Test func controllersWaitTogetherBeforeTheAgentLeaves() async throws {
         let names = ["a", "b", "c"]
@@ -27,7 +27,7 @@ import Testing
     }
 }
 
-/// Does not leave before all have come.
+/// A controller that does not finish its shutdown before all controllers have begun theirs.
 private final class LingeringController: Controller {
     var arrived = Recorder<Bool>()
     var expected = 1

@@ -45,7 +45,7 @@ import Testing
         #expect(exceeded > 500)
     }
 
-    /// Each part has the verdict of its own condition.
+    /// Checks that each part has the verdict of its condition.
     private static func checkParts(
         _ explanation: ObjectFilterExplanation,
         _ condition: ObjectFilterCondition,
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    /// A sort needs an order that does not contradict itself.
+    /// Sorting requires a consistent total order.
     @Test func stringsHaveATotalOrder() {
         var generator = FilterGenerator(seed: 4)
         for _ in 0..<5_000 {

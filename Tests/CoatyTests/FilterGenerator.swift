@@ -1,12 +1,12 @@
 @testable import Coaty
 
-/// Filters and objects of all shapes, the same ones in every run.
+/// A generator of filters and objects of all shapes, which are the same in every run.
 struct FilterGenerator {
     private var state: UInt64
 
     init(seed: UInt64) { state = seed }
 
-    /// SplitMix64.
+    /// Returns the next number of SplitMix64.
     private mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var z = state
@@ -47,7 +47,7 @@ struct FilterGenerator {
         }
     }
 
-    /// An object with more members than are compared one by one, some of them with the names that conditions ask for.
+    /// Returns an object with so many members that they are indexed, some of them with names that occur in conditions.
     mutating func wide(_ depth: Int = 1) -> AnyCodable {
         let others = (0..<20).map { ("k\($0)", AnyCodable.integer(Int64($0))) }
         let asked = (0..<8).map { _ in (name(), depth > 0 && below(3) == 0 ? wide(depth - 1) : json(2)) }

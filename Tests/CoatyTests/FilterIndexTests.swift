@@ -3,7 +3,7 @@ import Testing
 @testable import Coaty
 
 extension FilterGenerator {
-    /// Few values, so that conditions and objects meet.
+    /// Returns one of a few values, so that conditions and objects often have equal values.
     private mutating func scalar() -> AnyCodable {
         pick([
             .null, .bool(true), .integer(1), .double(1), .double(0.5), .unsignedInteger(2), .string("a"), .string("ä"),
@@ -20,7 +20,7 @@ extension FilterGenerator {
         return .object(Dictionary(members, uniquingKeysWith: { $1 }))
     }
 
-    /// A condition that mostly has keys.
+    /// Returns a condition that is likely to have keys.
     fileprivate mutating func keyed(_ depth: Int = 2) -> ObjectFilterCondition {
         let names = (0..<1 + below(2)).map { _ in name() }
         return switch below(depth > 0 ? 8 : 5) {
@@ -34,7 +34,8 @@ extension FilterGenerator {
 }
 
 @Suite struct FilterIndexTests {
-    /// 200,000 pairs of condition and object: no condition that holds is missed, and candidates are those that have a key.
+    /// For 200,000 pairs of condition and object, the candidates include every condition that holds, and only
+    /// conditions that have a matching key.
     @Test func candidatesEqualThoseOfAFullScan() throws {
         var generator = FilterGenerator(seed: 12)
         let conditions = (0..<1_000).map { _ in CompiledCondition(generator.keyed()) }
@@ -84,7 +85,7 @@ extension FilterGenerator {
         #expect(index.isEmpty)
     }
 
-    /// In small objects and wide ones, with more and with fewer members than there are paths.
+    /// Tests small and wide objects, with more and with fewer members than paths.
     @Test(arguments: [1, 100], [1, 100])
     func lastOfDuplicateMembersApplies(others: Int, paths: Int) throws {
         var index = FilterIndex<String>()

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Coaty
 
-/// Conditions in three-valued logic: nil is unknown.
+/// Conditions in three-valued logic, where nil is unknown.
 @Suite struct FilterTruthTests {
     private static let object =
         #"{"site":"hall-1","n":5,"text":"abc","list":[1,2],"map":{"a":1},"null":null,"flag":true}"#
@@ -70,7 +70,7 @@ import Testing
         #expect(try truth(#"["object.none",["NotExists"]]"#, hasObject: false) == nil)
     }
 
-    /// Kleene's tables, in both orders.
+    /// Kleene's truth tables, with the operands in both orders.
     @Test func connectivesAreThoseOfKleene() throws {
         let values: [(String, Bool?)] = [
             (#"["object.n",["Equals",5]]"#, true), (#"["object.n",["Equals",6]]"#, false),
@@ -94,7 +94,7 @@ import Testing
         #expect(try truth(#"{"or":[\#(list)]}"#) == false)
         #expect(throws: WorkExceeded.self) { try truth(#"{"or":[\#(list)]}"#, steps: 20) }
         #expect(throws: WorkExceeded.self) { try truth(#"{"not":{"or":[\#(list)]}}"#, steps: 20) }
-        // What is true before the end of the budget stays true.
+        // A disjunction that is true before the budget is used up stays true.
         #expect(try truth(#"{"or":[["object.n",["Equals",5]],\#(list)]}"#, steps: 6) == true)
     }
 

@@ -98,7 +98,7 @@ import Testing
         (wide(last: "k3"), "/k3"), (wide(last: "x"), nil),
     ]
 
-    /// An object with 40 members, and one more.
+    /// Returns an object with 40 members and a last one.
     private static func wide(last: String) -> String {
         let members = (0..<40).map { number in "\"k\(number)\":0," }
         return "{" + members.joined() + "\"\(last)\":1}"
@@ -107,7 +107,7 @@ import Testing
     @Test(arguments: duplicates)
     func duplicateMembersAreFound(_ text: String, _ pointer: String?) throws {
         let found = try JSONDocument(Array(text.utf8)).root.duplicateMember
-        // A pointer finds the first of equal members.
+        // A pointer refers to the first of several equal members.
         #expect((found == nil) == (pointer == nil))
         if let found, let pointer { #expect(found.pointer == pointer) }
     }

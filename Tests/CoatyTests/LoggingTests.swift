@@ -31,7 +31,7 @@ import Testing
         )
         let date = try Regex(#"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"#)
         #expect(try logs.allSatisfy { try date.wholeMatch(in: $0.logDate) != nil })
-        // As recorded from the reference: on its core type alone.
+        // As recorded from the reference, it is published on the core type's topic only.
         #expect(broker.published.count { $0.topic.contains("coaty.Log") } == 0)
         await container.shutdown()
     }
@@ -163,7 +163,7 @@ private final class TalkativeController: Controller {
     override func extendLogObject(log: Log) { log.logLabels = ["extended": true] }
 }
 
-/// Logs whenever it is woken.
+/// A binding that writes to the log whenever it is woken.
 private final class LoggingBinding: TopicNamingBinding {
     let recording = RecordingBinding()
     let logger = Mutex<Logger?>(nil)

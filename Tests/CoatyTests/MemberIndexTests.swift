@@ -3,7 +3,7 @@ import Testing
 @testable import Coaty
 
 @Suite struct MemberIndexTests {
-    /// Names that are easily confused, each as JSON spells it and as it is.
+    /// Names that are easily confused, each with its JSON spelling.
     private static let names: [(spelling: String, name: String)] = [
         ("a", "a"), (#"\u0061"#, "a"), ("ä", "ä"), (#"\u00e4"#, "ä"), (#"\u00E4"#, "ä"), ("a\u{308}", "a\u{308}"),
         (#"a\u0308"#, "a\u{308}"), ("😀", "😀"), (#"\ud83d\ude00"#, "😀"), (#"\ud83d"#, "\u{FFFD}"),
@@ -71,7 +71,7 @@ import Testing
         #expect(found == 8_000)
     }
 
-    /// Half a minute and more where each name is compared with each.
+    /// If each name were compared with each other one, this would take more than half a minute.
     @Test(.timeLimit(.minutes(1)))
     func aWideObjectComparesLikeItsSize() throws {
         let members = (0..<50_000).map { #""\u00e4\#($0)":\#($0)"# }.joined(separator: ",")

@@ -73,7 +73,7 @@ import Testing
         let there = try await agent()
         let users = ["a", "b", "c"].map { User(name: $0, names: ScimUserNames(formatted: $0)) }
         let answering = try users.map { try there.lifecycle.advertiseDiscoverableObject(object: $0) }
-        // There is room for two.
+        // The cache has room for two objects.
         for index in [0, 1, 0, 2, 0] { _ = try await here.cache.name(of: users[index].objectId) }
         #expect(users.map { discovers(of: $0.objectId) } == [1, 1, 1])
         _ = try await here.cache.name(of: users[1].objectId)
@@ -114,7 +114,7 @@ import Testing
             $0.count { $0.topic.contains("/DSC/") } == SmallUserCache.requests
         }
         await #expect(throws: ObjectCacheError.tooManyRequests) { try await cache.name(of: CoatyUUID()) }
-        // The stop ends what is under way.
+        // The stop ends pending requests.
         await stop(here)
         for task in asking {
             #expect(try await withPatience { try await task.value } == nil)

@@ -79,7 +79,7 @@ import Testing
 @Suite struct WorkBudgetTests {
     private static func json(_ text: String) throws -> JSONView { try JSONDocument(Array(text.utf8)).root }
 
-    /// Each takes far more steps than a pair has, though small.
+    /// Each expression is small, but takes far more steps than the limit for a pair.
     @Test(arguments: [
         ObjectFilterExpression(filterOperator: .NotContains, op1: .property("context.list")),
         .like("%" + String(repeating: "_", count: 1_000) + "b"),
@@ -103,7 +103,7 @@ import Testing
     @Test func budgetCoversTheWholeCondition() throws {
         let leaf = ObjectFilterCondition.property("a.b", .exists())
         let object = try Self.json(#"{"b":1}"#)
-        // The leaf, the two names of its path; and one more for all.
+        // Each leaf takes three steps: the leaf itself and the two names of its path. The conjunction takes one more.
         let many = Array(repeating: leaf, count: ObjectFilterCondition.maximumStepsOfPairs / 3)
         #expect(ObjectFilterCondition.and(many).matches { _ in object })
         #expect(!ObjectFilterCondition.and(many + [leaf]).matches { _ in object })

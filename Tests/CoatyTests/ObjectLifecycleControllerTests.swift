@@ -41,7 +41,7 @@ import Testing
         let asking = later.container.communicationManager
         let answers = Recorder<ResolveEvent>()
         let request = try asking.publish(DiscoverEvent.with(objectTypes: ["com.example.Job"])) { answers.append($0) }
-        // Whoever answers this has had the request before.
+        // An agent that answers this request has received the earlier one.
         let identityId = there.container.identity.objectId
         let isAnswered = try await withPatience {
             for await _ in try asking.publishDiscover(.with(objectId: identityId)) { return true }
@@ -91,7 +91,7 @@ import Testing
         try await there.container.communicationManager.untilOnline(.offline)
         let published = broker.published.count
         broker.setAvailable(true)
-        // One asks again, the other advertises again.
+        // One agent sends a Discover event again, the other one advertises again.
         _ = try await broker.waitForMessages {
             let since = $0.dropFirst(published)
             return since.contains { $0.topic.contains("/DSC/") }
@@ -134,7 +134,7 @@ import Testing
         try manager.publishAdvertise(.with(object: changing))
         try manager.publishDeadvertise(.with(objectIds: gone.objectId))
         try manager.publishAdvertise(.with(object: job("last")))
-        // Behind all that, on the same thread.
+        // This event is received after all earlier ones, on the same thread.
         let marks = Recorder<Bool>()
         let subscription = try manager.subscribe(.channel("mark")) { _ in marks.append(true) }
         try manager.publishChannel(.with(object: job("mark"), channelId: "mark"))
@@ -201,11 +201,11 @@ extension AsyncStream<ObjectLifecycleInfo> {
     fileprivate var steps: Steps { Steps(stream: self) }
 }
 
-/// Reads infos one by one, each within the patience.
+/// Reads infos one by one, each within ``patience``.
 private struct Steps {
     let stream: AsyncStream<ObjectLifecycleInfo>
 
-    /// The next info in words; nil at the end.
+    /// Returns a description of the next info; nil at the end.
     func step() async throws -> [String]? {
         let stream = stream
         return try await withPatience {

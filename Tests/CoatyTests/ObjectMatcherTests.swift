@@ -35,8 +35,8 @@ import Testing
         #expect(count > 200)
     }
 
-    /// The reference throws a TypeError where a filter asks what can't be answered, and its agent drops the request. A
-    /// filter from the network must not be able to do that here: neither an operator nor its opposite holds.
+    /// For some filters, the reference throws a TypeError, and its agent drops the request. A filter from the network
+    /// must not cause an error here: neither an operator nor its opposite holds.
     @Test func conditionsThatThrowInTheReferenceDoNotMatch() throws {
         var count = 0
         for line in try Self.lines("match") {
@@ -52,7 +52,7 @@ import Testing
         let lines = try Self.lines("order")
         #expect(lines.count == 8)
         for line in lines {
-            // Ids in the recorded lines are short; ours are ids, so the short ones go into the name.
+            // Ids in the recorded lines are not valid Coaty ids, so they are put into the name.
             let objects = try #require(line["objects"]).elements.map { view -> CoatyObject in
                 let object = CoatyObject(coreType: .CoatyObject, objectType: "t", objectId: .init(), name: "")
                 for (key, value) in view.members
@@ -168,7 +168,7 @@ import Testing
         #expect(try !Self.matches("p", .like(pattern + "a"), #"{"p":"\#(pattern)a"}"#))
     }
 
-    /// Steps are bounded by text times pattern; a search that tries all ways would not end.
+    /// The number of steps is bounded by text length times pattern length; backtracking would not end.
     @Test func aPatternOfManyRunsEnds() throws {
         let text = String(repeating: "a", count: 20_000)
         #expect(try !Self.matches("p", .like(String(repeating: "%a", count: 500) + "b"), #"{"p":"\#(text)"}"#))
@@ -186,7 +186,7 @@ import Testing
         #expect(try Self.matches("a.\u{301}b", .equals(1), "{\"a\":{\"\u{301}b\":1}}"))
     }
 
-    /// Each would take far more than a billion steps.
+    /// Each comparison would take far more than a billion steps.
     @Test func tooExpensiveComparisonsAndNegationsDoNotHold() throws {
         let count = 50_000
         let lists = "[" + (0..<count).map { "[\($0)]" }.joined(separator: ",") + "]"

@@ -4,7 +4,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// When an agent is online, and what it does again in each online period.
+/// When an agent is online, and what it sends again in each online period.
 @Suite struct OnlineTests {
     private let binding = RecordingBinding()
 
@@ -21,9 +21,9 @@ import Testing
         return object
     }
 
-    /// Takes everything, writes it, and answers subscriptions if asked to.
+    /// Takes all operations, completes them, and answers subscriptions if requested.
     ///
-    /// - Returns: the names of what was published, an object type with its colon.
+    /// - Returns: the names of the published events, object types with a colon in front.
     @discardableResult
     private func take(_ link: RecordedSession, answers: Bool = true) -> [String] {
         var published: [String] = []
@@ -47,7 +47,7 @@ import Testing
         let link = try #require(binding.link)
         link.opened()
         #expect(agent.isConnected && !agent.isOnline && agent.statistics.state == .offline)
-        // Publishing does not wait, and requests neither.
+        // Neither publications nor requests wait until the agent is online.
         #expect(try agent.publishRaw(.with(topic: "t", payload: [1] as [UInt8])) == .sent)
         let request = try agent.publish(DiscoverEvent.with(coreTypes: [.Task])) { _ in }
         #expect(request.delivery == .sent)
@@ -58,8 +58,8 @@ import Testing
         #expect(filters.count == 4)
         let published = take(link)
         #expect(published == ["advertise Identity", "t", "discover "])
-        #expect(!agent.isOnline, "the subscription of the request did not stand when the connection came up")
-        // A refusal is an answer.
+        #expect(!agent.isOnline, "the broker has not answered the subscription of the request")
+        // A refusal counts as an answer.
         link.subscribed(ticket, refused: ["coaty/3/-/CHN:1/+"])
         #expect(agent.isOnline && agent.onlinePeriod == 1 && agent.statistics.refusedSubscriptions == 1)
         withExtendedLifetime((observations, request)) {}
@@ -86,7 +86,7 @@ import Testing
         await session.stop(forGood: true, delegate)
     }
 
-    /// The defect: a stream of states shows nothing of a connection that was lost and is back at once.
+    /// Regression test: a stream of states does not show a connection that is lost and immediately restored.
     @Test func immediateReconnectGetsANewNumber() async throws {
         let agent = try agent()
         agent.start()
@@ -115,7 +115,8 @@ import Testing
         await agent.stop()
     }
 
-    /// The defect: the broker's will has withdrawn the agent's objects, and only its identity came back.
+    /// Regression test: the broker's will had deadvertised the agent's objects, but only its identity was advertised
+    /// again.
     @Test func sharedObjectsAreAdvertisedAgainAfterAReconnect() async throws {
         let agent = try agent()
         agent.start()
@@ -136,7 +137,7 @@ import Testing
         take(link)
         for _ in 0..<2 {
             link.closed()
-            // Deferred meanwhile: it is not advertised twice.
+            // An object whose event was deferred in the meantime is not advertised twice.
             try agent.publishAdvertise(.with(object: object("new", parent: agent.identityId)))
             link.opened()
             var names: [String] = []
@@ -151,7 +152,7 @@ import Testing
             #expect(Set(names).count == 3)
         }
         await agent.stop()
-        // Another life begins with nothing.
+        // A restarted agent has no objects.
         agent.start()
         let again = try #require(binding.link)
         again.opened()
@@ -172,7 +173,7 @@ import Testing
         link.closed()
         link.opened()
         #expect(take(link) == ["advertise Identity", "advertise CoatyObject", "advertise :com.example.Job"])
-        // With the parent go its children.
+        // Deadvertising the parent removes its children.
         try agent.publishDeadvertise(.with(objectIds: agent.identityId))
         take(link)
         link.closed()
@@ -181,7 +182,8 @@ import Testing
         await agent.stop()
     }
 
-    /// A request that was made offline and sent ends with the connection, also if the broker had not answered.
+    /// A request that was made offline and then sent ends with the connection, even if the broker had not acknowledged
+    /// it.
     @Test func requestMadeOfflineEndsWithTheConnection() async throws {
         let agent = try agent()
         let ended = Recorder<Bool>()

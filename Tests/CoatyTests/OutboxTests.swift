@@ -43,12 +43,12 @@ import Testing
         let first = try #require(outbox.oldestQueued)
         #expect(first >= begin && first <= between)
         while outbox.next() != nil {}
-        #expect(outbox.oldestQueued == first, "taken, but not written")
+        #expect(outbox.oldestQueued == first, "it was taken but not written")
         // The join event, a and b.
         for _ in 0..<3 { _ = outbox.publicationDone() }
         let last = try #require(outbox.oldestQueued)
         #expect(last > between)
-        // The connection is lost: it has waited since then.
+        // The connection is lost: the publication has been queued since then.
         _ = outbox.end()
         #expect(outbox.oldestQueued == last)
         _ = try outbox.publish([publication("d", request: 2)])
@@ -62,7 +62,7 @@ import Testing
         #expect(outbox.oldestQueued == nil, "withdrawn")
     }
 
-    /// Compares with a queue that is searched and from which undone and withdrawn operations are removed.
+    /// Compares the outbox with a queue that removes canceled and withdrawn operations by searching for them.
     @Test(arguments: 0..<40 as Range<UInt64>) func cancelledOperationsAreNotSent(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         var outbox = Outbox(limits: OutboxLimits(publications: 10_000, bytes: 1 << 20))
@@ -73,7 +73,7 @@ import Testing
         var tickets: [String: UInt64] = [:]
         var requests: Set<UInt64> = []
         var writing = 0
-        // Much is queued and undone at first, much is taken at last.
+        // At first, many operations are queued and canceled; at the end, many are taken.
         for step in 1...5_000 as ClosedRange<UInt64> {
             let filter = "\(Int.random(in: 0..<400, using: &generator))"
             switch Int.random(in: 0..<12, using: &generator) {

@@ -3,7 +3,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// What a person writes beside what goes out, and what is refused with its place.
+/// Filters that a person writes in a request: how they are sent, and how they are refused with a pointer.
 @Suite struct PersonalFilterTests {
     private func payload(_ text: String) throws -> Payload { try Payload(Array(text.utf8)) }
 
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    /// Or the call would be executed by everybody, where it was meant for some.
+    /// Otherwise, all agents would execute a call that was meant for some.
     @Test(arguments: [
         (#"{"condition":["a",["Equals",1]]}"#, "/filter/condition"),
         (#"{"conditions":["a",["Exists"]],"take":1}"#, "/filter/take"),
@@ -88,7 +88,7 @@ import Testing
             Issue.record("\(error)")
             return
         }
-        // Agents take it, as the reference does.
+        // Agents accept it, like the reference.
         #expect(throws: Never.self) {
             try CallEvent(operation: "o", payload: payload(#"{"filter":{"conditions":{"AND":[]},"x":1}}"#))
         }

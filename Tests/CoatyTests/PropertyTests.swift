@@ -4,7 +4,8 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// What holds for all topics and all JSON values, tried on generated ones. The seeds are fixed, so a failure comes again.
+/// Properties that hold for all topics and all JSON values, checked with generated ones. The seeds are fixed, so
+/// failures are reproducible.
 @Suite struct PropertyTests {
     private static let cases = 3000
 
@@ -22,12 +23,12 @@ import Testing
             let text = try PayloadCoder.encode(AnyCodable.object(members))
             let object = try PayloadCoder.object(JSONDocument(Array(text.utf8)).root)
             #expect(try ComparableJSON(object.json) == ComparableJSON(text))
-            // Integers are exact, beyond what a double can hold.
+            // Integers are exact, even those that a double can't represent.
             #expect(try AnyCodable(JSONDocument(Array(object.json.utf8)).root) == .object(members))
         }
     }
 
-    /// Each value is read once, however deep and wide: otherwise this takes minutes.
+    /// Each value is read once, even in deep and wide objects; otherwise this would take minutes.
     @Test(.timeLimit(.minutes(1))) func readsDeepAndWideObjectsInOneGo() throws {
         let deep = String(repeating: #"{"a":["#, count: 250) + "1" + String(repeating: "]}", count: 250)
         let wide = (0..<20_000).map { #""m\#($0)":\#($0)"# }.joined(separator: ",")
@@ -62,7 +63,7 @@ import Testing
 }
 
 extension SeededGenerator {
-    /// A text that may stand as a level: also with marks that join what stands before them, and with colons.
+    /// Returns a text that is valid as a topic level, including combining marks and colons.
     fileprivate mutating func level() -> String {
         let letters: [Unicode.Scalar] = [
             "a", "Z", "0", ":", ".", "-", " ", "\u{301}", "\u{E9}", "\u{1F600}", "\u{200D}", "\"",

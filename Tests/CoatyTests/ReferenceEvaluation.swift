@@ -2,15 +2,15 @@ import Foundation
 
 @testable import Coaty
 
-/// Judges conditions in the plainest way, without a budget, an index or anything compiled, for comparison with what is fast.
+/// A plain evaluation of conditions, without budget, index or compilation, as a reference for the optimized one.
 struct ReferenceEvaluation {
-    /// The value of a property; nil where there is none.
+    /// Returns the value of a property; nil if there is none.
     let lookup: ([String]) -> AnyCodable?
-    /// Whether missing properties and types that do not fit are unknown (`truth`), or the condition does not hold (`holds`).
+    /// Whether missing properties and unsuitable types are unknown (`truth`), or the condition does not hold (`holds`).
     var isThreeValued = false
     /// Roots whose missing properties may exist elsewhere.
     var openRoots: Set<String> = []
-    /// The roots that have an object; nil where there is only one object.
+    /// The roots that have an object; nil if there is only one object.
     var roots: Set<String>?
 
     func verdict(_ condition: ObjectFilterCondition) -> Bool? {
@@ -112,7 +112,7 @@ struct ReferenceEvaluation {
         }
     }
 
-    /// Decimals hold each integer of 64 bits and are exact for the doubles that tests use.
+    /// Returns a number as a decimal, which represents all 64-bit integers and the doubles of the tests exactly.
     private static func number(_ json: AnyCodable) -> Decimal? {
         switch json {
         case .integer(let integer): Decimal(integer)
@@ -123,7 +123,7 @@ struct ReferenceEvaluation {
     }
 
     private static func compareNumbers(_ left: AnyCodable, _ right: AnyCodable) -> Int? {
-        // Beyond what decimals hold.
+        // Doubles that a decimal can't represent.
         func isHuge(_ json: AnyCodable) -> Double? {
             if case .double(let double) = json, abs(double) > 1e100 { double } else { nil }
         }
@@ -178,7 +178,7 @@ struct ReferenceEvaluation {
 
     private static func isLineBreak(_ unit: UInt16) -> Bool { [0x0A, 0x0D, 0x2028, 0x2029].contains(unit) }
 
-    /// The value at the end of a path.
+    /// Returns the value at the end of a path.
     static func value(_ json: AnyCodable, _ path: some Collection<String>) -> AnyCodable? {
         guard let name = path.first else { return json }
         switch json {

@@ -3,11 +3,11 @@ import Testing
 
 @testable import Coaty
 
-/// The state machine of a session by itself.
+/// The state machine of a session.
 @Suite struct SessionStateTests {
     private let error = ConnectionError(.closed, "closed")
 
-    /// A reference, because `#expect` can't call what changes a value.
+    /// A reference type, because `#expect` can't call mutating functions of a value.
     @dynamicMemberLookup
     private final class Machine {
         private var state = SessionState()
@@ -38,7 +38,7 @@ import Testing
         #expect(state.handle(.answersOverdue(period: 1)) == [], "it is online already")
         #expect(state.handle(.lost(life: 1, error)) == [.endPeriod, .announceOffline])
         #expect(state.connectionError == error)
-        // Without subscriptions there is nothing to wait for.
+        // Without subscriptions, the period starts immediately.
         #expect(state.handle(.connected(life: 1)) == [.beginPeriod(2), .announceOnline(period: 2)])
     }
 
@@ -71,7 +71,7 @@ import Testing
     @Test func startDuringAStopStartsAgain() {
         let state = machine(.start, .prepared(life: 1), .stop, .start, .drained(life: 1))
         #expect(state.handle(.left(life: 1)) == [.discard, .resumeStopped, .prepare(life: 2)])
-        // Late events of the first life change nothing.
+        // Late events of the first life are ignored.
         #expect(state.handle(.prepared(life: 1)) == [] && state.handle(.left(life: 1)) == [])
         #expect(state.handle(.prepared(life: 2)) == [.join(life: 2)])
         #expect(state.handle(.connected(life: 1)) == [] && !state.sends)
@@ -89,7 +89,7 @@ import Testing
         #expect(state.handle(.drained(life: 1)) == [.discard, .resumeStopped])
     }
 
-    /// Events in any order, also impossible ones, and of other lives and periods.
+    /// Events in any order, including impossible ones, and events of other lives and periods.
     @Test(arguments: 0..<200 as Range<UInt64>) func invariantsHoldForRandomEvents(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         var state = SessionState()
@@ -122,7 +122,7 @@ import Testing
     }
 }
 
-/// What the actions of a session add up to.
+/// A model of the effects of a session's actions.
 private struct SessionModel {
     private var isJoined = false
     private var isPeriodOpen = false

@@ -5,7 +5,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// What an observer learns of its subscription, on a link that the test drives by hand.
+/// The status that an observer receives for its subscription, on a session that the test controls.
 @Suite struct SubscriptionStatusTests {
     private func agent(_ binding: any Binding) throws -> CommunicationManager {
         try CommunicationManager(
@@ -43,7 +43,7 @@ import Testing
         #expect(seen.values == ["event"])
         let second = try agent.subscribe(.channel("c"), onStatus: { seen.append("second \($0)") }) { _ in }
         link.subscribed(ticket)
-        // Once only, and no more than that for who comes later.
+        // The status is reported once; an observer that joins later gets only the current one.
         link.subscribed(ticket)
         let third = try agent.subscribe(.channel("c"), onStatus: { seen.append("third \($0)") }) { _ in }
         #expect(seen.values == ["event", "first standing", "second standing", "third standing"])
@@ -57,13 +57,13 @@ import Testing
         let granted = try agent.subscribe(rawTopic: "é/#", onStatus: { seen.append("é \($0)") }) { _ in }
         let other = try agent.subscribe(rawTopic: "e\u{301}/#", onStatus: { seen.append("e\u{301} \($0)") }) { _ in }
         for (filters, ticket) in link.takeSubscriptions() {
-            // Equal to Swift, but not the same topic filter.
+            // The filter is equal to Swift, but another topic filter.
             link.subscribed(ticket, refused: filters[0].hasPrefix("coaty/") ? filters : ["\(filters[0])".flipped])
         }
         #expect(seen.values == ["c refused", "é standing", "e\u{301} standing"])
         let late = try agent.subscribe(.channel("c"), onStatus: { seen.append("late \($0)") }) { _ in }
         #expect(seen.values.last == "late refused")
-        // The next connect asks again, for all in one packet.
+        // The next connect subscribes to all filters again, in one packet.
         link.closed()
         link.opened()
         let all = link.takeSubscriptions()
@@ -95,7 +95,7 @@ import Testing
         #expect(Set(seen.values.dropFirst(4)) == ["own standing", "standing true", "late standing"])
         link.subscribed(try #require(all.first?.ticket))
         #expect(seen.values.count == 7)
-        // An answer to a packet of a session before does not count.
+        // A reply to a packet of an earlier connection is ignored.
         link.closed()
         link.opened()
         let count = seen.values.count
@@ -112,7 +112,7 @@ import Testing
         link.opened()
         let second = try agent.subscribe(.channel("c"), onStatus: { seen.append("second \($0)") }) { _ in }
         #expect(seen.values == ["first offline"])
-        // Lost before the answer: a known status is not reported again.
+        // The connection is lost before the reply: the known status is not reported again.
         link.closed()
         #expect(seen.values == ["first offline", "second offline"])
         link.opened()
@@ -150,12 +150,12 @@ import Testing
         link.subscribed(ticket)
         #expect(seen.values == [])
         guard case .unsubscribe = link.nextOperation(), case .subscribe(_, let next) = link.nextOperation() else {
-            Issue.record("both go out")
+            Issue.record("expected both operations")
             return
         }
         link.subscribed(next)
         #expect(seen.values == ["second standing"])
-        // What is queued and undone does not go out, however often.
+        // A subscription that is canceled while queued is never sent.
         second.cancel()
         for _ in 0..<10 { try subscribe("passing").cancel() }
         #expect(agent.queued.operations == 1)
@@ -192,7 +192,7 @@ import Testing
         await agent.stop()
     }
 
-    /// The first status comes on the thread that subscribes, events on another.
+    /// The first status is reported on the thread that subscribes, events on another thread.
     @Test func callsDoNotOverlap() async throws {
         let (agent, link) = try online()
         let first = try agent.subscribe(.channel("c")) { _ in }
@@ -209,7 +209,7 @@ import Testing
                 link.closed()
             }.start()
             #expect(isUnderWay.wait(timeout: .now() + 20) == .success)
-            // Long enough for the event to overtake where nothing holds it back.
+            // Long enough for the event to overtake the status if the calls were not serialized.
             usleep(20_000)
             seen.append("\(status)")
         } handler: { _ in
@@ -251,7 +251,7 @@ import Testing
 }
 
 extension String {
-    /// The same text in the other of its normal forms.
+    /// The same text in the other Unicode normalization form.
     fileprivate var flipped: String {
         let composed = precomposedStringWithCanonicalMapping
         return composed.utf8.elementsEqual(utf8) ? decomposedStringWithCanonicalMapping : composed

@@ -8,7 +8,7 @@ import Testing
 @Suite struct TrafficObserverTests {
     private static let log = DropLog(logger: .init(label: "test"))
 
-    /// An observer whose link the test drives by hand.
+    /// An observer whose session the test controls.
     private final class Scene: Sendable {
         let binding = RecordingBinding()
         let statuses = Recorder<SubscriptionStatus>()
@@ -39,7 +39,7 @@ import Testing
             observer.start()
         }
 
-        /// Opens the link and takes the ticket of its subscription.
+        /// Opens the connection, and returns the subscription with its ticket.
         func open() throws -> (filters: [String], ticket: UInt64) {
             let link = try #require(binding.link)
             link.opened()
@@ -47,7 +47,7 @@ import Testing
                 Issue.record("expected a subscription")
                 return ([], 0)
             }
-            #expect(link.nextOperation() == nil, "who observes says nothing")
+            #expect(link.nextOperation() == nil, "an observer publishes nothing")
             return (filters, ticket)
         }
 
@@ -84,21 +84,21 @@ import Testing
             Issue.record("left with \(scene.binding.leftWith)")
             return
         }
-        #expect(scene.statuses.values.isEmpty, "the end is nobody's loss")
+        #expect(scene.statuses.values.isEmpty, "an ended subscription reports no status")
     }
 
     @Test func reportsItsStatus() throws {
         let scene = Scene()
         scene.binding.link?.subscribed(try scene.open().ticket)
         #expect(scene.statuses.values == [.standing])
-        // Once it is known, nobody waits any more.
+        // When the status is known, no caller waits for it.
         scene.observer.waitNoLonger()
         let first = try #require(scene.binding.link)
         first.closed()
         scene.observer.waitNoLonger()
         let ticket = try scene.open().ticket
         #expect(scene.statuses.values == [.standing, .offline])
-        // A late answer to the session before.
+        // A late reply to the previous connection.
         first.subscribed(ticket - 1)
         #expect(scene.statuses.values == [.standing, .offline])
         first.subscribed(ticket)
@@ -138,7 +138,7 @@ import Testing
         #expect(scene.statuses.values == [.refused])
     }
 
-    /// Also if the next change arrives while a change is reported.
+    /// The order holds even if the next change arrives while a change is being reported.
     @Test func statusesAreReportedInOrderWithoutALock() throws {
         let (answer, steps) = (Recorder<@Sendable () -> Void>(), Recorder<String>())
         let scene = Scene { status in
@@ -152,7 +152,7 @@ import Testing
         #expect(steps.values == ["offline…", "offline", "standing…", "standing"])
     }
 
-    /// A binding may be held back, and keep the link for some time after it was left.
+    /// A binding may be delayed, and hold its session for some time after it was left.
     @Test func handlerLivesAsLongAsTheSession() async throws {
         final class LingeringBinding: TopicNamingBinding {
             private let state = Mutex<(session: BindingSession?, hasLeft: Bool)>((nil, false))
@@ -183,7 +183,7 @@ import Testing
         #expect(held == nil)
     }
 
-    /// What comes over other links was not received on the agent's, and does not count as invalid there.
+    /// Messages on the observing session were not received by the agent's session, and do not count as invalid there.
     @Test func ignoredMessagesDoNotCountForTheAgent() async throws {
         let broker = TopicBroker()
         let manager = try CommunicationManager(
@@ -244,7 +244,7 @@ import Testing
         #expect(zip(delivered, expected).allSatisfy { $0.0 == $1.0 && $0.1 == $1.1 })
     }
 
-    /// The agent's own link has what it has; all that goes on comes over another.
+    /// The agent's main session is not affected; all traffic is received on another session.
     @Test func observesAllAgentsOnASeparateSession() async throws {
         let broker = TopicBroker()
         let made = Recorder<any Binding>()
@@ -267,7 +267,7 @@ import Testing
         ) { events.append($0.label) }
         #expect(made.values.count == 2)
         #expect(try await statuses.wait(for: 1) == [.standing])
-        #expect(broker.published.count == before, "it says nothing")
+        #expect(broker.published.count == before, "the observing session publishes nothing")
         let object = CoatyObject(
             coreType: .CoatyObject,
             objectType: "com.example.T",
@@ -286,7 +286,8 @@ import Testing
         broker.setAvailable(true)
         #expect(try await statuses.wait(for: 3) == [.standing, .offline, .standing])
 
-        // Another, whose events come in the same turn: when the second one is here, the first has come to all.
+        // A second observer receives events in the same turn. When it has received the second event, all observers have
+        // received the first one.
         let others = Recorder<String>()
         let other = try manager.subscribe(traffic: [.advertise], onStatus: { statuses.append($0) }, onEnd: {}) {
             others.append($0.label)

@@ -5,7 +5,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// Two-way events between agents, in memory and over a real broker.
+/// Two-way events between agents, on an in-memory broker and on mosquitto.
 @Suite struct TwoWayTests {
     private func agent(_ broker: TopicBroker, namespace: String = "-", isCross: Bool = false) throws
         -> CommunicationManager
@@ -42,7 +42,7 @@ import Testing
         try await agent.untilOnline()
         let answers = try agent.publishQuery(.with(coreTypes: [.Task]), timeLimit: .milliseconds(10))
         try await withPatience { for await _ in answers {} }
-        #expect(agent.session.core.withLock { $0.subscriptions.count } == 1, "its own")
+        #expect(agent.session.core.withLock { $0.subscriptions.count } == 1, "only the agent's own subscription")
         await agent.stop()
     }
 
@@ -59,7 +59,7 @@ import Testing
             } catch {
                 refused.append(error is PayloadError)
             }
-            // Somebody who does not check sends it all the same.
+            // A responder that does not check its response sends it anyway.
             guard let payload = try? CompleteEvent.with(object: other).payload, let id = event.correlationId else {
                 return
             }
@@ -211,7 +211,7 @@ import Testing
         for agent in agents { agent.start() }
         for agent in agents {
             try await agent.untilOnline()
-            // Its identity is answered behind its subscriptions.
+            // A response with its identity shows that its earlier subscriptions are active.
             for await _ in try agent.publishDiscover(.with(objectId: agent.identityId)) { break }
         }
         let asking = agents[0]
@@ -228,19 +228,19 @@ import Testing
         try waitUntil("the broker has forgotten all response subscriptions") {
             broker.responseSubscriptions(of: asking) == (count, 0)
         }
-        #expect(asking.session.core.withLock { $0.subscriptions.count } == 1, "its own")
+        #expect(asking.session.core.withLock { $0.subscriptions.count } == 1, "only the agent's own subscription")
         for agent in agents { await agent.stop() }
         withExtendedLifetime(answering) {}
     }
 }
 
 extension BrokerProcess {
-    /// How many response subscriptions of an agent the broker's log contains, and how many of them are active.
+    /// Returns how many response subscriptions of an agent the broker's log contains, and how many of them are active.
     fileprivate func responseSubscriptions(of agent: CommunicationManager) -> (made: Int, standing: Int) {
         var made = 0
         var standing: Set<Substring> = []
         for line in log.split(separator: "\n") where line.contains("/RTV/+/") {
-            // `<time>: <client> 0 <filter>` reports a subscription, `<time>: <client> <filter>` of its end.
+            // `<time>: <client> 0 <filter>` reports a subscription, `<time>: <client> <filter>` its end.
             let words = line.split(separator: " ")
             guard let filter = words.last, words.dropFirst().first?.hasPrefix("Coaty") ?? false else { continue }
             if words.count == 4 {

@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(2)))
 struct CoordinatorConcurrencyTests {
-    /// ``Recorder`` reports calls that overlap; the journal shows whether each was legal.
+    /// ``Recorder`` reports overlapping calls; the journal shows whether each call was legal.
     @Test func transitionsFromManyTasksNeverInterleave() async throws {
         let journal = Journal()
         let root = coordinator("root", journal)
@@ -47,8 +47,8 @@ struct CoordinatorConcurrencyTests {
                     for round in 0..<40 {
                         let child = children[(task + round) % 4]
                         let grandchild = grandchildren[(task + round) % 4]
-                        // Which of these is refused depends on the interleaving; that they end, and in which states
-                        // they leave the tree, does not.
+                        // The interleaving determines which of these are refused, but not that they end, nor the final
+                        // states of the tree.
                         switch (task * 7 + round) % 8 {
                         case 0: try? await root.start()
                         case 1: try? await root.start(child)
@@ -127,7 +127,7 @@ struct CoordinatorConcurrencyTests {
         #expect(journal.lines == ["start root", "asked", "pause root", "stop root"])
     }
 
-    /// The request is made in the parent's tree; when its turn comes, the child is on its own and just starting.
+    /// The request is made in the parent's tree. When its turn comes, the child has left the tree and is starting.
     @Test func requestFollowsAChildThatLeavesTheTree() async throws {
         let journal = Journal()
         let root = coordinator("root", journal)
@@ -151,7 +151,7 @@ struct CoordinatorConcurrencyTests {
             await starting.wait()
         }
         await root.stop()
-        // Queued behind the request; when it returns, the request has had its turn in this tree.
+        // This stop is queued after the request. When it returns, the request has had its turn in this tree.
         await root.stop()
         release.signal()
         await stoppedAgain.wait()
@@ -187,7 +187,7 @@ struct CoordinatorConcurrencyTests {
         #expect(children.allSatisfy { $0.state == .inactive })
     }
 
-    /// The task is created within the transition, and outlives it.
+    /// The task is created during the transition, and outlives it.
     @Test func taskOfAComponentWaitsForTheTransitionAfterItsEnd() async throws {
         let journal = Journal()
         let root = coordinator("root", journal)
@@ -224,7 +224,7 @@ struct CoordinatorConcurrencyTests {
     }
 }
 
-/// Lets a test wait until something was signalled; the suite's time limit bounds the wait.
+/// Waits for a signal; the suite's time limit bounds the wait.
 private final class Waiter: Sendable {
     private let stream = AsyncStream.makeStream(of: Void.self)
 

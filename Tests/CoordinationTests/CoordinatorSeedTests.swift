@@ -2,16 +2,16 @@ import Coordination
 import Synchronization
 import Testing
 
-/// What the CoordinatorKit document describes, with its names.
+/// The behavior described in the CoordinatorKit document, with its names.
 @Suite(.timeLimit(.minutes(1)))
 struct CoordinatorSeedTests {
-    /// Has login below it until somebody is logged in, then the main experience.
+    /// A component with a login child until a user has logged in, and then with the main experience.
     private final class AppCoordinator: Component {
         struct DidLoginSuccessfully: Sendable {}
         struct DidFailToLogin: Sendable { let error: Refusal }
 
         let journal = Journal()
-        /// Whether a child that asks for dismissal is stopped.
+        /// Whether a child that requests its dismissal is stopped.
         let dismisses: Bool
         private let onLogin = Mutex<(@Sendable (AnyCoordinator) -> Void)?>(nil)
 
@@ -43,7 +43,7 @@ struct CoordinatorSeedTests {
         while !condition() { await Task.yield() }
     }
 
-    /// An app that replaces its child by another one after the login.
+    /// Creates an app that replaces its child after the login.
     private func app(startsAfterLogin main: AnyCoordinator) -> Coordinator<AppCoordinator> {
         let app = Coordinator(name: "app", component: AppCoordinator())
         app.component.whenLoggedIn { [weak app] child in
@@ -79,9 +79,9 @@ struct CoordinatorSeedTests {
     @Test func pauseCoordinatorAndResumeCoordinator() async throws {
         let tree = try await Tree()
         #expect(await tree.lines { await tree.root.pause(tree.a) } == ["pause a2", "pause a1", "pause a"])
-        #expect(await tree.lines { await tree.root.pause(tree.a) } == [], "it is paused already")
+        #expect(await tree.lines { await tree.root.pause(tree.a) } == [], "the child is already paused")
         #expect(await tree.lines { await tree.root.resume(tree.a) } == ["resume a", "resume a1", "resume a2"])
-        #expect(await tree.lines { await tree.root.resume(tree.a) } == [], "it is not paused")
+        #expect(await tree.lines { await tree.root.resume(tree.a) } == [], "the child is not paused")
         await tree.root.stop()
     }
 
@@ -94,7 +94,7 @@ struct CoordinatorSeedTests {
         await tree.root.pause()
         #expect(await tree.lines { await tree.a.resume(tree.a1) } == [], "the parent is paused")
         await tree.root.resume()
-        #expect(tree.a1.isPaused, "it was paused on its own")
+        #expect(tree.a1.isPaused, "the child had been paused separately")
         await tree.root.stop()
     }
 
@@ -112,7 +112,7 @@ struct CoordinatorSeedTests {
         let (login, main) = (coordinator("login", journal), coordinator("main", journal))
         let app = app(startsAfterLogin: main)
         try await app.start()
-        #expect(!login.send(AppCoordinator.DidLoginSuccessfully()), "it has no parent")
+        #expect(!login.send(AppCoordinator.DidLoginSuccessfully()), "the child has no parent")
         try await app.start(login)
         #expect(login.send(AppCoordinator.DidFailToLogin(error: Refusal(by: "password"))))
         #expect(login.send(AppCoordinator.DidLoginSuccessfully()))
@@ -127,7 +127,7 @@ struct CoordinatorSeedTests {
         await app.stop()
     }
 
-    /// A message from within a transition does not wait for it, and what it leads to follows.
+    /// A message sent during a transition does not wait for the transition; its effects follow later.
     @Test func aChildReportsFromWithinItsStart() async throws {
         let journal = Journal()
         let (login, main) = (coordinator("login", journal), coordinator("main", journal))
@@ -145,7 +145,7 @@ struct CoordinatorSeedTests {
         let journal = Journal()
         let login = coordinator("login", journal)
         try await app.start()
-        #expect(!login.requestDismissal(), "it has no parent")
+        #expect(!login.requestDismissal(), "the child has no parent")
         try await app.start(login)
         #expect(login.requestDismissal())
         await until { !app.hasChild(login) }
@@ -160,7 +160,7 @@ struct CoordinatorSeedTests {
         try await app.start()
         try await app.start(login)
         login.requestDismissal()
-        // Behind a stop that would have been asked for.
+        // If a stop had been requested, this pause would run after it.
         await app.pause()
         #expect(app.hasChild(login) && login.isPaused)
         await app.stop()

@@ -116,7 +116,7 @@ struct CoordinatorTreeTests {
         await child.stop()
 
         let again = try await tree.lines { try await tree.root.start(tree.a) }
-        #expect(again.isEmpty, "a child that runs is not started twice")
+        #expect(again.isEmpty, "a running child is not started again")
 
         await tree.root.pause()
         await #expect(throws: CoordinatorError.parentNotActive(parent: "root", child: "child")) {

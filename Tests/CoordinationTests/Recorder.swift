@@ -2,7 +2,7 @@ import Coordination
 import Synchronization
 import Testing
 
-/// What happened, in order, from any thread.
+/// A log of events in order, written by any thread.
 final class Journal: Sendable {
     private let state = Mutex<[String]>([])
 
@@ -14,7 +14,7 @@ struct Refusal: Error, Equatable {
     let by: String
 }
 
-/// A component that writes down its calls and then does what a test put into it.
+/// A component that records its calls, and then runs the steps that a test has set.
 final class Recorder: Component {
     typealias Step = @Sendable () async throws -> Void
 
@@ -78,7 +78,7 @@ struct Tree {
 
     var states: [CoordinatorState] { [root, a, a1, a2, b].map(\.state) }
 
-    /// What is written while `body` runs.
+    /// Returns the lines written while `body` runs.
     func lines(_ body: () async throws -> Void) async rethrows -> [String] {
         let before = journal.lines.count
         try await body()

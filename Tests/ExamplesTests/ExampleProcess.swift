@@ -60,7 +60,7 @@ final class ExampleProcess {
 
     deinit {
         process.signal(SIGTERM)
-        // A script ends its child processes meanwhile; then the program is killed.
+        // A script ends its child processes in the meantime; then the program is killed.
         _ = try? process.waitForEnd()
     }
 }

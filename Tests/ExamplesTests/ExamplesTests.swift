@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The examples' agents, each in a process of its own, on a real mosquitto.
+/// The agents of the examples, each in a separate process, with mosquitto.
 @Suite struct ExamplesTests {
     @Test func helloWorldClientsShareTheTasks() throws {
         let broker = try BrokerProcess()
@@ -10,7 +10,7 @@ import Testing
         let clients = try (0..<2).map { _ in try ExampleProcess("hello-world-client", broker: broker) }
         let service = try ExampleProcess("hello-world-service", broker: broker)
 
-        // Both clients offer to do each task: one is taken, and the other one learns that it came too late.
+        // Both clients offer to do each task: one offer is accepted, the other is rejected because it came too late.
         try waitUntil("tasks are done") { service.lines.filter { $0.hasPrefix("done: ") }.count >= 3 }
         try waitUntil("an offer is rejected") { clients.contains { $0.lines.contains { $0.hasPrefix("rejected: ") } } }
 
@@ -44,7 +44,8 @@ import Testing
         for light in lights { #expect(try light.stop() == 0) }
     }
 
-    /// Waits until the lights' subscriptions stand: each answers a Discover of identities behind them.
+    /// Waits until the subscriptions of the lights are active: each light answers a Discover event for identities after
+    /// it has subscribed.
     private func untilObserved(_ lights: [ExampleProcess], broker: BrokerProcess) throws {
         try waitUntil("the lights are there") { lights.allSatisfy { !$0.lines.isEmpty } }
         let asker = try MQTTTestClient(port: broker.port)

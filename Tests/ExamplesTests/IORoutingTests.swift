@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The temperature scenario: the sources, the actors and the gateway, each in a process of its own.
+/// The temperature scenario with sources, actors and gateway in separate processes.
 @Suite struct IORoutingTests {
     private static let path = "/v1/routing/contexts/b61740a6-95d7-4d1a-8be5-53f3aa1e0b79"
 
@@ -13,7 +13,7 @@ import Testing
             "--broker", "mqtt://127.0.0.1:\(broker.port)",
             "--config", ExampleProcess.folder("io-routing").appending(path: "gateway.yaml").path,
         ])
-        // Milliseconds; a burst of the sources takes a second, and a rest too.
+        // In milliseconds. A burst of the sources takes a second, and so does the pause after it.
         let rate = "1000"
         let normal = try ExampleProcess("io-routing-actor", ["normal", rate], broker: broker)
         let emergency = try ExampleProcess("io-routing-actor", ["emergency", rate], broker: broker)
@@ -34,7 +34,7 @@ import Testing
         }
         #expect(normal.lines[count] == "associated")
 
-        // Of all sources only the first publishes at once.
+        // Only the first source publishes each value immediately.
         let published = sources.lines.filter { $0.contains("published") }
         #expect(published.allSatisfy { $0.hasPrefix("1") && $0.components(separatedBy: "published").count == 2 })
         for agent in [normal, emergency, sources] { #expect(try agent.stop() == 0) }
@@ -74,12 +74,12 @@ import Testing
         #expect(response.status == 200, "\(response.text)")
     }
 
-    /// The sources whose values an actor has shown from a line on, identified by the tens.
+    /// Returns the sources of the values that an actor has printed from a line on, identified by their tens.
     private static func sources(of actor: ExampleProcess, from line: Int = 0) -> Set<String> {
         Set(actor.lines.dropFirst(line).filter { $0.hasSuffix(" °C") }.map { String($0.prefix(1)) })
     }
 
-    /// How many processes have this broker in their environment.
+    /// Returns the number of processes that have this broker in their environment.
     private static func agents(onBroker port: UInt16) -> Int {
         let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         let variable = Data("COATY_BROKER=mqtt://127.0.0.1:\(port)\0".utf8)

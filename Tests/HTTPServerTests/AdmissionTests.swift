@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct AdmissionTests {
-    /// Who a request comes from, as an admission finds out.
+    /// The caller of a request, as determined by an admission.
     private final class Caller: Sendable {
         let name: String
 
@@ -74,7 +74,7 @@ import Testing
         #expect(response.headers["www-authenticate"] == "Bearer")
     }
 
-    /// Has 64 KiB.
+    /// A budget of 64 KiB.
     private final class Budget: HTTPServer.ByteBudget {
         let taken = Box(0)
         let steps = Box<[Int]>([])

@@ -58,7 +58,7 @@ import Testing
         #expect(eventually { server.http.statistics.pending == 1 })
         let idle = try (0..<2).map { _ in try server.connect() }
         func ask(_ connection: RawConnection) throws {
-            // The server measures idle times to a few milliseconds.
+            // The server measures idle times with a precision of a few milliseconds.
             usleep(20_000)
             try connection.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
             #expect(try connection.readResponse().status == 404)

@@ -62,7 +62,7 @@ import TestSupport
         #expect(try connection.isClosedByPeer())
     }
 
-    /// The same names and values on lines of their own.
+    /// The same names and values are valid on separate lines.
     @Test(arguments: [
         "Host:h", "Host:  \t h \t", "Host: h\r\nX:", "Host: h\r\nX: ", "Host: h\r\nX:\t", "Host: h\r\nX: a, b\r\nX: c",
         "Host: h\r\n!#$%&'*+-.^_`|~09azAZ: x", "Host: h\r\nContent-Length: 0", "Host: h\r\nOrigin: http://a",
@@ -95,7 +95,7 @@ import TestSupport
         #expect(response.text == "ok")
     }
 
-    /// What libmicrohttpd answers itself; the list in the documentation of ``HTTPServer`` follows this test.
+    /// Responses that libmicrohttpd itself sends. The list in the documentation of ``HTTPServer`` must match this test.
     @Test(arguments: [
         (RawRequest("GET / HTTP/2.0", ""), 505, "Requested HTTP version is not supported"),
         (RawRequest("GET / HTTP/0.9", ""), 505, "Requested HTTP version is not supported"),
@@ -121,14 +121,14 @@ import TestSupport
         #expect(response.headers["content-type"] == nil)
         #expect(response.headers["connection"]?.lowercased() == "close")
         if title.isEmpty {
-            // libmicrohttpd 0.9.75 sends the head of this answer twice, the second time in the place of the body.
+            // libmicrohttpd 0.9.75 sends the head of this response twice, the second time in place of the body.
             #expect(response.text.hasPrefix("HTTP/1.1 \(status) "))
         } else {
             #expect(response.text.hasPrefix("<html><head><title>\(title)</title></head>"))
         }
     }
 
-    /// The second and third are closed when the connection times out.
+    /// The second and third connections close by a timeout.
     @Test(arguments: [
         RawRequest("garbage", ""), RawRequest("GET / HTTP/1.1", "Half"),
         RawRequest("GET /?\(String(repeating: "a&", count: 3000)) HTTP/1.1", ""),
@@ -141,7 +141,7 @@ import TestSupport
     }
 }
 
-/// A request that is shown shortened.
+/// A request that is truncated in the names of test cases.
 struct RawRequest: CustomTestStringConvertible {
     let text: String
     var testDescription: String { String(text.prefix(100)).debugDescription }

@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Ids of requests, and what is reported of them.
+/// Request ids and request reports.
 @Suite struct RequestIdentityTests {
     private static let trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 
@@ -42,6 +42,8 @@ import Testing
         let isStream: Bool
     }
 
+    /// Starts a server that records its reports.
+    ///
     /// - Parameter slowTime: in milliseconds.
     private func server(
         _ selection: RequestReports.Selection,
@@ -96,7 +98,7 @@ import Testing
         let made = try server.request(post("x-request-id: a b\r\n")).headers["x-request-id"]
         #expect(made?.wholeMatch(of: /[0-9a-f]{16}/) != nil)
         #expect(seen.value.map { $0?.id } == [nil, "abc", made])
-        // Errors have one that was made for them.
+        // Errors have a generated id.
         let missing = try server.get("/nothing").headers["x-request-id"]
         #expect(missing?.count == 16)
         #expect(try server.get("/nothing").headers["x-request-id"] != missing)

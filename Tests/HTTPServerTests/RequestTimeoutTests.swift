@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    /// Sends a byte again and again until the server closes; `false` when it does not in time.
+    /// Sends bytes one by one until the server closes the connection; returns `false` if it does not close it in time.
     private func isCutWhileSending(_ connection: RawConnection, meanwhile: () throws -> Void = {}) throws -> Bool {
         let deadline = DispatchTime.now() + 20
         while DispatchTime.now() < deadline {
@@ -34,7 +34,7 @@ import Testing
         return false
     }
 
-    /// Waits until requests that are awaited already when this is called are late.
+    /// Waits until the requests that are already pending have timed out.
     private func waitForTimeout(_ server: TestServer, meanwhile: () throws -> Void = {}) throws {
         for _ in 0..<2 {
             let late = try server.connect()

@@ -58,7 +58,7 @@ import TestSupport
         }
         #expect(try server.get("/%C3%A9/b%2Fc?query").text == "no /%C3%A9/b%2Fc")
         #expect(try server.get("/known").status == 200)
-        // A WebSocket handshake at an unknown path is no misdirected one.
+        // A WebSocket handshake with an unknown path is not reported as misdirected.
         let handshake = try server.request("GET /ws HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\n\r\n")
         #expect(handshake.status == 404 && handshake.text == "no /ws")
     }

@@ -44,7 +44,7 @@ import Testing
         #expect(try connection.readChunk().isEmpty)
         #expect(eventually { stream.isClosed && closed.value == 1 })
         #expect(server.http.statistics.streams == 0)
-        // The connection stays usable.
+        // The connection can still be used.
         try connection.send("GET /nothing HTTP/1.1\r\nHost: h\r\n\r\n")
         #expect(try connection.readResponse().status == 404)
     }
@@ -78,7 +78,7 @@ import Testing
                 return false
             }
         )
-        // Left to itself, Linux lets a socket hold up to 4 MiB.
+        // By default, Linux lets a socket hold up to 4 MiB.
         #expect(written < 512 * 1024)
         #expect(stream.write([UInt8](repeating: 0, count: 64 * 1024 + 1)) == .full)
         #expect(!stream.isClosed)
@@ -117,13 +117,13 @@ import Testing
             room.signal()
         }
         var refusals = 0
-        // Every write of this thread may meet the server's taking; every eighth fills the queue by itself.
+        // Every write of this thread competes with the server; every eighth write fills the queue.
         for number in 0..<(total / 1024) {
             let bytes = [UInt8](repeating: 7, count: number % 8 == 0 ? 8192 : 1024)
             var result = stream.write(bytes)
             while result == .full {
                 refusals += 1
-                try #require(room.wait(timeout: .now() + 10) == .success, "no call after refusal \(refusals)")
+                try #require(room.wait(timeout: .now() + 10) == .success, "no onRoom call after refusal \(refusals)")
                 result = stream.write(bytes)
             }
             try #require(result == .queued)
@@ -155,7 +155,7 @@ import Testing
         #expect(received == 300 * bytes.count)
     }
 
-    /// The kernel holds all that was written, and the server has nothing left to send.
+    /// The kernel holds all written data, and the server has nothing left to send.
     @Test func clientThatTakesNothingFromTheKernelIsDisconnected() throws {
         var configuration = HTTPServer.Configuration()
         configuration.connectionTimeout = 1
@@ -163,7 +163,7 @@ import Testing
         let server = try makeServer(configuration)
         let (connection, stream) = try open(server, receiveBuffer: 4096)
         #expect(stream.write([UInt8](repeating: 7, count: 64 * 1024)) == .queued)
-        // Taken when nothing waits any more.
+        // The write succeeds when nothing is queued any more.
         #expect(eventually { stream.write([7]) == .queued })
         #expect(
             eventually {
@@ -228,7 +228,7 @@ import Testing
     }
 }
 
-/// @unchecked: a value is handed to one thread, and not used by the one that made it from then on.
+/// `@unchecked Sendable`: a value is passed to one thread, and its creator does not use it afterwards.
 private struct Sending<Value>: @unchecked Sendable {
     let value: Value
 

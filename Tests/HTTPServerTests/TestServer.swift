@@ -5,7 +5,7 @@ import Logging
 import Synchronization
 import TestSupport
 
-/// A server with a listening socket on a free loopback port, whose connections it adopts.
+/// A server with a listening socket on a free loopback port. It takes over the accepted connections.
 final class TestServer: Sendable {
     let http: HTTPServer
     let port: UInt16
@@ -54,7 +54,7 @@ final class TestServer: Sendable {
         try RawConnection(port: port, receiveBuffer: receiveBuffer)
     }
 
-    /// Sends one request on a connection of its own and reads the response.
+    /// Sends one request on a new connection, and reads the response.
     func request(_ text: String, toHead: Bool = false) throws -> RawConnection.Response {
         let connection = try connect()
         try connection.send(text)
@@ -66,12 +66,12 @@ final class TestServer: Sendable {
     }
 }
 
-/// Runs `body`, which may block, on a queue of its own: one of Dispatch's threads, none of those that tasks run on.
+/// Runs `body`, which may block, on a separate dispatch queue, so that it does not block a thread of the task pool.
 func runBeside(_ group: DispatchGroup, _ body: @escaping @Sendable () -> Void) {
     DispatchQueue(label: "test").async(group: group, execute: body)
 }
 
-/// Waits until `condition` holds; `false` when it does not before the deadline.
+/// Waits until `condition` holds; returns `false` if it does not hold before the deadline.
 func eventually(within seconds: Double = 10, _ condition: () -> Bool) -> Bool {
     let deadline = DispatchTime.now() + seconds
     while !condition() {
@@ -81,7 +81,7 @@ func eventually(within seconds: Double = 10, _ condition: () -> Bool) -> Bool {
     return true
 }
 
-/// A value that handlers of any thread write and a test reads.
+/// A value that handlers on any thread write and a test reads.
 final class Box<Value: Sendable>: Sendable {
     private let content: Mutex<Value>
     init(_ value: Value) { content = Mutex(value) }

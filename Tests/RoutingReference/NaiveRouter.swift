@@ -1,18 +1,18 @@
 package import Coaty
 
-/// Decides on all pairs of all nodes each time, as plainly as it can be written down: what a router must agree with, and what
-/// it is measured against.
+/// A router that simply decides on all pairs of all nodes each time. It is the reference for the real router's results
+/// and speed.
 package struct NaiveRouter {
-    /// A source or actor in its node.
+    /// A source or actor with its node.
     package struct Place {
         package let point: IoPoint
         package let json: JSONView
         package let node: JSONView
     }
 
-    /// The nodes in the order in which they came.
+    /// The nodes in the order in which they joined.
     private var nodes: [(id: CoatyUUID, node: IoNode, json: JSONView)] = []
-    /// Rules with filter conditions.
+    /// The rules, all with filter conditions.
     package var rules: [IoAssociationRule]
     package var context: JSONView
 
@@ -33,7 +33,7 @@ package struct NaiveRouter {
         nodes.removeAll { $0.id == id }
     }
 
-    /// All associations there should be.
+    /// All associations that should exist.
     package var associations: [IoAssociation] {
         var taken: Set<CoatyUUID> = []
         var sources: [Place] = []
@@ -85,7 +85,7 @@ package struct NaiveRouter {
         }
     }
 
-    /// As MQTT and the other agents see names; Swift's strings are equal where they look equal.
+    /// Compares names byte by byte, like MQTT and other agents. Swift compares strings by canonical equivalence.
     private func isSame(_ left: String?, _ right: String?) -> Bool {
         guard let left, let right else { return left == nil && right == nil }
         return left.utf8.elementsEqual(right.utf8)

@@ -1,6 +1,6 @@
 import Coaty
 
-/// A line of the agent's input: what it is to publish or to ask for.
+/// A line of the agent's input: an event to publish, or a request to send.
 struct Instruction {
     private let json: JSONView
     private let payload: Payload
@@ -10,7 +10,9 @@ struct Instruction {
         payload = try Payload(Array(json["data"]?.bytes ?? []))
     }
 
-    /// - Returns: what a request's responses come by.
+    /// Carries out the instruction.
+    ///
+    /// - Returns: the pending request, whose lifetime is that of its responses; nil for publications.
     func carryOut(by manager: CommunicationManager) throws -> PendingRequest? {
         switch json["publish"]?.string {
         case "advertise": _ = try manager.publishAdvertise(AdvertiseEvent(payload: payload))

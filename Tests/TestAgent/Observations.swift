@@ -1,7 +1,7 @@
 import Coaty
 import Synchronization
 
-/// All that the agent observes and answers.
+/// All observations of the agent, and its responses.
 final class Observations: Sendable {
     static let objectType = "com.example.Thing"
     static let operation = "com.example.add"
@@ -30,7 +30,7 @@ final class Observations: Sendable {
         ]
     }
 
-    /// Waits until the broker has acknowledged all.
+    /// Waits until the broker has acknowledged all subscriptions.
     func untilStanding() async {
         var missing = subscriptions.count
         for await _ in standing {

@@ -2,15 +2,16 @@ import Coaty
 import CoatyMQTT
 import Foundation
 
-/// An agent for tests, on the core library: `test-agent broker-url namespace`.
+/// An agent for tests that uses the core library: `test-agent broker-url namespace`.
 ///
-/// It shows what it observes as a line of JSON each: `{"event":…,"sourceId":…,"data":…}`, a raw message as
-/// `{"event":"raw","topic":…,"text":…}`, a response to a request of its own as `{"response":…,"sourceId":…,"data":…}`. The
-/// first line is `{"ready":"<its id>"}`: then the broker has acknowledged all of its subscriptions.
+/// It prints each observed event as a line of JSON: `{"event":…,"sourceId":…,"data":…}`, a raw message as
+/// `{"event":"raw","topic":…,"text":…}`, and a response to one of its requests as
+/// `{"response":…,"sourceId":…,"data":…}`. The first line is `{"ready":"<its id>"}`, printed when the broker has
+/// acknowledged all subscriptions.
 ///
-/// It answers who discovers, queries or updates a `com.example.Thing`, or calls `com.example.add`. What it is to say comes
-/// as lines: `{"publish":…,"data":…}` with `channelId` or `topic`, `{"request":…,"data":…}` with `operation`. It ends with
-/// its input.
+/// It answers Discover, Query and Update events for a `com.example.Thing`, and calls of `com.example.add`. Instructions
+/// are lines of standard input: `{"publish":…,"data":…}` with `channelId` or `topic`, and `{"request":…,"data":…}` with
+/// `operation`. The agent ends when its input ends.
 @main
 struct TestAgent {
     static func main() async throws {
@@ -34,7 +35,7 @@ struct TestAgent {
         await manager.stop()
     }
 
-    /// The lines of standard input, read on a thread that may wait.
+    /// Returns the lines of standard input, read on a thread that may block.
     private static func input() -> AsyncStream<String> {
         AsyncStream { continuation in
             Thread.detachNewThread {
@@ -47,7 +48,7 @@ struct TestAgent {
     private struct UsageError: Error {}
 }
 
-/// Standard output, in lines that are never mixed.
+/// Standard output, written in whole lines.
 enum Output {
     static func line(_ line: String) {
         FileHandle.standardOutput.write(Data((line + "\n").utf8))
@@ -58,6 +59,6 @@ enum Output {
         line(#"{"\#(kind)":"\#(name)","sourceId":\#(text(event.sourceId?.string ?? "")),"data":\#(payload)}"#)
     }
 
-    /// A text as JSON.
+    /// Encodes a text as JSON.
     static func text(_ text: String) -> String { (try? PayloadCoder.encode(text)) ?? "null" }
 }

@@ -1,23 +1,23 @@
 public import Foundation
 import Glibc
 
-/// An agent of another process on the broker under test: `Tests/TestAgent`, which reports what it receives.
+/// An agent in another process, connected to the broker under test: `Tests/TestAgent`, which reports what it receives.
 public final class AgentProcess: Sendable {
     private let process: ChildProcess
     private let input: Int32
     private let folder: String
-    /// Its source id.
+    /// The agent's source id.
     public let id: String
 
-    /// Starts an agent, and returns when all of its subscriptions stand.
+    /// Starts an agent, and returns when the broker has accepted all of its subscriptions.
     ///
-    /// - Throws: ``TestSupportError`` where it is not ready within `limit` seconds.
+    /// - Throws: ``TestSupportError`` if it is not ready within `limit` seconds.
     public init(brokerPort: UInt16, namespace: String = "-", within limit: TimeInterval = 30) throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "agent-\(UUID().uuidString)").path
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         self.folder = folder
         guard mkfifo(folder + "/in", 0o600) == 0 else { throw TestSupportError("mkfifo: errno \(errno)") }
-        // For reading too, so that opening does not wait for the agent.
+        // Open for reading too, so that `open` does not wait for the agent.
         input = open(folder + "/in", O_RDWR | O_CLOEXEC)
         let binary = URL(fileURLWithPath: GatewayProcess.binary).deletingLastPathComponent().appending(
             path: "test-agent"
@@ -34,30 +34,31 @@ public final class AgentProcess: Sendable {
     }
 
     deinit {
-        // Before the input ends, upon which the agent would begin to leave: then both its farewell and its will are published.
+        // Kill before the input ends. Otherwise the agent would start to leave, and both its farewell and its will
+        // would be published.
         process.signal(SIGKILL)
         close(input)
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// What it has written, each a JSON object.
+    /// The lines that the agent has written, each a JSON object.
     public var lines: [[String: Any]] { Self.lines(process.output) }
 
     private static func lines(_ output: String) -> [[String: Any]] {
-        // The last line may be under way.
+        // The last line may be incomplete.
         output.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
             .compactMap { (try? JSONSerialization.jsonObject(with: Data($0.utf8))) as? [String: Any] }
     }
 
-    /// Gives it a line of JSON: `{"publish":…,"data":…}` or `{"request":…,"data":…}`.
+    /// Sends a line of JSON to the agent: `{"publish":…,"data":…}` or `{"request":…,"data":…}`.
     public func send(_ json: String) throws {
         let line = Array(json.utf8) + [UInt8(ascii: "\n")]
         guard write(input, line, line.count) == line.count else { throw TestSupportError("write: errno \(errno)") }
     }
 
-    /// The first line that is `kind` (`event` or `response`) of this name, and matches.
+    /// Waits for the first matching line of this `kind` (`event` or `response`) and name.
     ///
-    /// - Throws: ``TestSupportError`` where it does not come within 30 seconds.
+    /// - Throws: ``TestSupportError`` if there is none within 30 seconds.
     @discardableResult
     public func waitFor(
         _ kind: String,

@@ -2,20 +2,20 @@ public import Foundation
 import Glibc
 import Synchronization
 
-/// A mosquitto of a test's own, on a free port of 127.0.0.1, in its default configuration but for the lines given.
+/// A mosquitto broker for one test, on a free port of 127.0.0.1, in its default configuration plus the given lines.
 ///
 ///     let broker = try BrokerProcess()
 ///     defer { broker.stop() }
 ///     let client = try MQTTTestClient(port: broker.port)
 ///
-/// All methods block for a bounded time and may be called from any thread, one after the other. The process is gone
-/// after `stop()` or with the object, and at the latest with the test process, however that ends.
+/// All methods block for a bounded time and may be called from any thread, one after the other. The process ends with
+/// `stop()` or with the object, at the latest with the test process, however that ends.
 public final class BrokerProcess: Sendable {
-    /// Until a broker must answer, and until a broker must have ended after the signal.
+    /// Maximum time in seconds until a started broker answers, and until a signaled broker has ended.
     public static let limit: TimeInterval = 10
     private static let tick: useconds_t = 10_000
 
-    /// Where it listens, also after `restart()`.
+    /// The port that the broker listens on; `restart()` keeps it.
     public let port: UInt16
     /// The private directory with its configuration and its log; removed by `stop()`.
     public let directory: String
@@ -25,10 +25,10 @@ public final class BrokerProcess: Sendable {
     /// Starts a broker and returns when it answers.
     ///
     /// - Parameters:
-    ///   - files: Written to the private directory first, name to content: a password file as
-    ///     mosquitto_passwd writes it, certificates.
-    ///   - extraConfiguration: Lines after `listener`; `%d` stands for the private directory. With `password_file`
-    ///     give `allow_anonymous false` too, as `allow_anonymous true` is the default here.
+    ///   - files: Files to write to the private directory first, content by name: certificates, or a password file in
+    ///     mosquitto_passwd's format.
+    ///   - extraConfiguration: Lines after `listener`; `%d` stands for the private directory. With `password_file`,
+    ///     also pass `allow_anonymous false`, because `allow_anonymous true` is the default here.
     /// - Throws: ``TestSupportError`` with the broker's log if it does not answer within ``limit``.
     public init(files: [String: String] = [:], extraConfiguration: [String] = []) throws {
         port = try FreePort.tcp()
@@ -41,7 +41,7 @@ public final class BrokerProcess: Sendable {
         probesTCPOnly = extra.contains { $0.hasPrefix("cafile") || $0.hasPrefix("certfile") }
 
         var lines = ["listener \(port) 127.0.0.1", "persistence false", "log_dest stderr"]
-        // The files are the test's; a broker that drops to another user could not read them.
+        // The files belong to the test's user; a broker that drops to another user could not read them.
         if geteuid() == 0 { lines.append("user root") }
         if !extra.contains(where: { $0.hasPrefix("allow_anonymous") }) { lines.append("allow_anonymous true") }
         for (name, content) in files {
@@ -51,10 +51,10 @@ public final class BrokerProcess: Sendable {
         try restart()
     }
 
-    /// Starts a broker that speaks TLS.
+    /// Starts a broker with a TLS listener.
     ///
-    /// - Parameter certificate: the name of its certificate.
-    /// - Throws: As the other initializer.
+    /// - Parameter certificate: the name of the broker's certificate.
+    /// - Throws: The same errors as the other initializer.
     public convenience init(
         _ certificates: Certificates,
         _ certificate: String = "server",
@@ -68,11 +68,11 @@ public final class BrokerProcess: Sendable {
         )
     }
 
-    /// Starts a broker that refuses to subscribe to a topic filter.
+    /// Starts a broker that refuses subscriptions to a topic filter.
     ///
-    /// - Throws: As the other initializer.
+    /// - Throws: The same errors as the other initializer.
     public convenience init(refusing topicFilter: String) throws {
-        // mosquitto's ACL file knows no refusal of a SUBSCRIBE, its plugin does.
+        // mosquitto's ACL file cannot refuse a SUBSCRIBE; its plugin can.
         let security = """
             {"defaultACLAccess":{"publishClientSend":true,"publishClientReceive":true,"subscribe":true,"unsubscribe":true},
             "anonymousGroup":"all","groups":[{"groupname":"all","roles":[{"rolename":"all"}]}],
@@ -100,19 +100,19 @@ public final class BrokerProcess: Sendable {
     /// The process id; nil while the broker is not running.
     public var pid: pid_t? { running.withLock { $0 } }
 
-    /// What the broker has logged so far.
+    /// The broker's log so far.
     public var log: String {
         (try? String(contentsOfFile: "\(directory)/log", encoding: .utf8)) ?? ""
     }
 
-    /// Ends the broker as a crash would (SIGKILL), and returns when it is gone.
+    /// Kills the broker with SIGKILL, like a crash, and returns when it has ended.
     public func kill() {
         end(with: SIGKILL)
     }
 
-    /// Ends the broker if it runs, starts it on the same port, and returns when it answers.
+    /// Kills the broker if it runs, starts it on the same port, and returns when it answers.
     ///
-    /// - Throws: As the initializer.
+    /// - Throws: The same errors as the initializer.
     public func restart() throws {
         kill()
         let arguments = [
@@ -138,7 +138,7 @@ public final class BrokerProcess: Sendable {
         }
     }
 
-    /// Ends the broker in good order and removes its directory. Does nothing the second time.
+    /// Stops the broker with SIGTERM and removes its directory. A second call has no effect.
     public func stop() {
         end(with: SIGTERM)
         try? FileManager.default.removeItem(atPath: directory)
@@ -162,7 +162,7 @@ public final class BrokerProcess: Sendable {
         }
     }
 
-    /// Whether an MQTT CONNECT is answered with a CONNACK of whatever return code.
+    /// Returns whether the broker answers an MQTT CONNECT with a CONNACK, whatever its return code.
     private func answers() -> Bool {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return false }

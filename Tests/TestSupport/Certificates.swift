@@ -1,9 +1,9 @@
 public import Foundation
 
-/// Two authorities, `ca` and `other-ca`, and certificates that they sign, made by openssl for one test. Each has the files
-/// `NAME.pem` and `NAME.key`, which are gone with the object.
+/// Two authorities, `ca` and `other-ca`, and certificates that they sign, made by openssl for one test. Each has the
+/// files `NAME.pem` and `NAME.key`, which are deleted with the object.
 public final class Certificates: Sendable {
-    /// The folder of the files.
+    /// The folder that contains the files.
     public let directory: URL
 
     /// Makes the authorities, a certificate `server` for 127.0.0.1 and localhost, and a certificate `client`.
@@ -22,7 +22,7 @@ public final class Certificates: Sendable {
 
     deinit { try? FileManager.default.removeItem(at: directory) }
 
-    /// The path of a file.
+    /// Returns the path of a file.
     public func path(_ file: String) -> String { directory.appending(path: file).path }
 
     private func makeRequest(_ name: String) throws {
@@ -47,7 +47,7 @@ public final class Certificates: Sendable {
 
     /// Makes a certificate that is valid between two times, and its key.
     ///
-    /// - Parameter beginning: nil for the year 2020.
+    /// - Parameter beginning: the start of the validity; nil for the year 2020.
     public func make(_ name: String, from beginning: Date? = nil, until end: Date) throws {
         let format = DateFormatter()
         format.locale = Locale(identifier: "en_US_POSIX")
@@ -77,7 +77,7 @@ public final class Certificates: Sendable {
         )
     }
 
-    /// Replaces a file in one step.
+    /// Replaces a file atomically.
     public func replace(_ file: String, with other: String) throws {
         try Data(contentsOf: directory.appending(path: other)).write(
             to: directory.appending(path: file),

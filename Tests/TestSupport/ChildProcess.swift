@@ -12,9 +12,9 @@ public final class ChildProcess: Sendable {
     /// Starts a program.
     ///
     /// - Parameters:
-    ///   - environment: the whole environment; nil passes on this process's.
-    ///   - input: the path of a file that is its standard input; nil passes on this process's.
-    ///   - errors: the same for standard error.
+    ///   - environment: the whole environment; nil for that of this process.
+    ///   - input: the path of the file for standard input; nil for that of this process.
+    ///   - errors: the path of the file for standard error; nil for that of this process.
     ///   - parentDeathSignal: the name of the signal that the program gets when the test process ends.
     /// - Throws: ``TestSupportError`` if the program cannot be started.
     public init(
@@ -44,20 +44,20 @@ public final class ChildProcess: Sendable {
 
     /// Sends a signal. Has no effect after the program has ended.
     public func signal(_ number: Int32) {
-        // Until `deinit` the process is at least a zombie, so the id is not in use again.
+        // The process stays at least a zombie until `deinit`, so its id is not reused.
         kill(pid, number)
     }
 
-    /// What it wrote to standard output.
+    /// The program's standard output so far.
     public var output: String { (try? String(contentsOfFile: file, encoding: .utf8)) ?? "" }
 
-    /// Waits until it has ended by itself, and returns its exit code, or minus the signal that ended it.
+    /// Waits until the program has ended by itself, and returns its exit code, or minus the signal that ended it.
     ///
-    /// - Throws: ``TestSupportError`` where it does not end within ``limit``.
+    /// - Throws: ``TestSupportError`` if it does not end within ``limit``.
     public func waitForEnd() throws -> Int32 {
         var information = siginfo_t()
         try waitUntil("the program ends", within: Self.limit) {
-            // It stays a zombie, for `deinit`.
+            // WNOWAIT leaves the zombie to `deinit`.
             waitid(P_PID, id_t(pid), &information, WEXITED | WNOHANG | WNOWAIT) == 0 && information.si_signo == SIGCHLD
         }
         let status = information._sifields._sigchld.si_status

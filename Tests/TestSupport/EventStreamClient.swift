@@ -1,26 +1,26 @@
 import Foundation
 
-/// A client of Server-Sent Events (HTML Living Standard, 9.2), for tests.
+/// A client for Server-Sent Events (HTML Living Standard, 9.2).
 public final class EventStreamClient {
-    /// An event as it came.
+    /// A received event.
     public struct Event {
-        /// The id of the event itself; nil where it has none.
+        /// The id that the event itself has; nil if it has none.
         public let id: String?
-        /// Its name.
+        /// The event's name.
         public let name: String
-        /// Its data, a JSON object.
+        /// The event's data, a JSON object.
         public let json: [String: Any]
-        /// Its data as text.
+        /// The event's data as text.
         public let text: String
     }
 
-    /// The connection, for what goes wrong on it.
+    /// The connection, for tests of connection errors.
     public let connection: RawConnection
     /// Status and header fields of the response.
     public let head: (status: Int, headers: [String: String])
     private var buffer: [UInt8] = []
 
-    /// Opens a stream, whatever the answer is.
+    /// Requests a stream; any response status is accepted.
     public init(
         port: UInt16,
         path: String,
@@ -33,11 +33,11 @@ public final class EventStreamClient {
         head = try connection.readHead()
     }
 
-    /// The next event; comments are skipped. Nil where the stream ends.
+    /// Returns the next event, or nil at the end of the stream. Comments are skipped.
     ///
-    /// - Throws: `RawConnection.Failure` where it does not come in time; the stream is of no use then.
+    /// - Throws: `RawConnection.Failure` if no event arrives in time; the stream cannot be used afterwards.
     public func next(within seconds: Double = 30) throws -> Event? {
-        // For all chunks together: the gateway sends heartbeats.
+        // One deadline for all chunks, because the gateway sends heartbeats.
         let deadline = Date(timeIntervalSinceNow: seconds)
         while true {
             while let end = firstBlankLine() {

@@ -2,15 +2,15 @@ public import Foundation
 
 /// A client of `/v1/ws`, or of a stream with one subscription, that sends and receives frames.
 ///
-/// All frames sent and received go to the ``FrameLog``: what the gateway accepts must be valid.
+/// All frames go to the ``FrameLog``, which checks that frames accepted by the gateway are valid.
 public final class FrameClient {
     /// A frame from the gateway.
     public struct Frame: CustomStringConvertible {
-        /// The frame.
+        /// The frame as a JSON object.
         public let json: [String: Any]
         /// The frame's JSON text.
         public let text: String
-        /// What stands behind the text of a binary message.
+        /// The octets after the text of a binary message.
         public let octets: [UInt8]?
 
         /// The member `op`.
@@ -21,18 +21,18 @@ public final class FrameClient {
         public var data: [String: Any] { json["data"] as? [String: Any] ?? [:] }
         /// The object in the data.
         public var object: [String: Any] { data["object"] as? [String: Any] ?? [:] }
-        /// A text member.
+        /// Returns the text member of this name.
         public subscript(name: String) -> String? { json[name] as? String }
 
         /// The frame's text.
         public var description: String { text }
     }
 
-    /// What ended a wait.
+    /// A reason why a wait failed.
     public enum Failure: Error {
         /// The connection was closed.
         case closed(code: UInt16, reason: String)
-        /// The expected frame did not arrive; with the received frames that no call has taken.
+        /// The expected frame did not arrive. Has the received frames that no call has taken.
         case inVain(String, [String])
     }
 
@@ -42,7 +42,7 @@ public final class FrameClient {
     public private(set) var received: [Frame] = []
     /// Received frames that no call has taken.
     private var pending: [Frame] = []
-    /// Sent frames without an answer, by id.
+    /// Sent frames that have no answer yet, by id.
     private var unanswered: [String: String] = [:]
     private var lastId = 0
 
@@ -67,7 +67,7 @@ public final class FrameClient {
         try socket.sendText(text)
     }
 
-    /// Sends a frame, and waits for its answer: `ok`, `error` or `pong` of the same id.
+    /// Sends a frame and waits for its answer: `ok`, `error` or `pong` with the same id.
     ///
     /// - Parameter members: the members besides `op` and `id`, as JSON without braces.
     @discardableResult
@@ -80,7 +80,7 @@ public final class FrameClient {
 
     // MARK: - Receiving
 
-    /// The next frame that matches; those before it stay.
+    /// Returns the next frame that matches; earlier frames stay available to other calls.
     public func next(
         _ what: String = "a frame",
         within seconds: TimeInterval = 30,
@@ -100,12 +100,12 @@ public final class FrameClient {
         }
     }
 
-    /// The next frame of a subscription or request.
+    /// Returns the next frame of a subscription or request.
     public func next(of id: String, _ op: String? = nil, within seconds: TimeInterval = 30) throws -> Frame {
         try next("\(op ?? "a frame") of \(id)", within: seconds) { $0.id == id && (op ?? $0.op) == $0.op }
     }
 
-    /// Takes the frames of a subscription that were received already.
+    /// Removes and returns the frames of a subscription that have already been received.
     public func takeReceived(of id: String) -> [Frame] {
         defer { pending.removeAll { $0.id == id } }
         return pending.filter { $0.id == id }

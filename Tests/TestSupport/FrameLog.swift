@@ -1,13 +1,13 @@
 import Foundation
 import Synchronization
 
-/// The frames that tests send and receive, until they are checked against the schemas in `docs/websocket`.
+/// Frames that tests have sent and received, kept until they are checked against the schemas in `docs/websocket`.
 ///
-/// Of a kind of frame only so many are kept: a flood of the same shows nothing new.
+/// Keeps a limited number of frames of each kind, because more frames of one kind show nothing new.
 public final class FrameLog: Sendable {
     /// The log of all clients in this process.
     public static let shared = FrameLog()
-    /// Of each kind.
+    /// Maximum number of frames of each kind.
     private static let limit = 100
     private static let checker = """
         import collections, json, sys
@@ -33,7 +33,9 @@ public final class FrameLog: Sendable {
     /// Records a frame that the gateway has sent.
     public func received(_ frame: String) { note("gateway", frame, isValid: true) }
 
-    /// Records a frame that a client has sent, and whether it must be valid.
+    /// Records a frame that a client has sent.
+    ///
+    /// - Parameter isValid: whether its schema must accept the frame, or refuse it.
     public func sent(_ frame: String, isValid: Bool) { note("client", frame, isValid: isValid) }
 
     private func note(_ schema: String, _ frame: String, isValid: Bool) {
@@ -47,12 +49,12 @@ public final class FrameLog: Sendable {
         }
     }
 
-    /// The kinds of frames that were noted since the last check: schema, op, event, whether it must be valid.
+    /// The kinds of frames recorded since the last check: schema, op, event, and whether the frame must be valid.
     public var kinds: Set<String> { state.withLock { Set($0.counts.keys) } }
 
-    /// Checks what was noted since the last check.
+    /// Checks the frames recorded since the last check.
     ///
-    /// - Throws: ``TestSupportError`` with the frames that are not as their schemas say.
+    /// - Throws: ``TestSupportError`` with the frames whose validity is not the expected one.
     public func check() throws {
         let entries = state.withLock { state in
             defer { state = State() }

@@ -1,11 +1,12 @@
 import Glibc
 
-/// Finds TCP ports that nobody listens on.
+/// Finds TCP ports without a listener.
 public enum FreePort {
-    /// A TCP port of 127.0.0.1 that was free a moment ago.
+    /// Returns a TCP port of 127.0.0.1 that was free a moment ago.
     ///
-    /// Somebody else may take it before the caller does; where a server can bind port 0 itself, let it.
+    /// Another process may take it before the caller does. Let servers bind port 0 themselves if they can.
     ///
+    /// - Throws: ``TestSupportError`` if the system provides no port.
     /// - Throws: ``TestSupportError`` if the system gives none.
     public static func tcp() throws -> UInt16 {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -31,9 +32,9 @@ public enum FreePort {
     }
 }
 
-/// What went wrong in a helper, in words.
+/// An error in a test helper, described in words.
 public struct TestSupportError: Error, CustomStringConvertible {
-    /// One or more lines for whoever reads the failed test.
+    /// One or more lines for the report of the failed test.
     public let description: String
 
     init(_ description: String) {

@@ -1,16 +1,16 @@
 import Glibc
 import Synchronization
 
-/// A TCP port of 127.0.0.1 that answers nobody: its queue is full, so connect(2) waits for minutes. Until it is closed; then who
-/// waits is refused within seconds.
+/// A TCP port of 127.0.0.1 whose accept queue is full, so connect(2) waits for minutes. After ``close()``, waiting
+/// connections are refused within seconds.
 public final class FullListener: Sendable {
-    /// Where it does not answer.
+    /// The port that does not answer.
     public let port: UInt16
     private let descriptors: Mutex<[Int32]>
 
-    /// Listens, and fills the queue.
+    /// Listens, and fills the accept queue.
     ///
-    /// - Throws: ``TestSupportError`` where the system does not let it.
+    /// - Throws: ``TestSupportError`` if the system does not allow it.
     public init() throws {
         let listener = Self.socket()
         var address = FreePort.loopback(port: 0)
@@ -23,7 +23,7 @@ public final class FullListener: Sendable {
         }
         guard result == 0 else { throw TestSupportError("no listener: errno \(errno)") }
         port = UInt16(bigEndian: address.sin_port)
-        // One more than the backlog is queued; the others only wait.
+        // The queue holds one connection more than the backlog; the others wait.
         let waiting = (0..<4).map { _ in
             let client = Self.socket()
             withUnsafePointer(to: &address) { pointer in
@@ -39,11 +39,11 @@ public final class FullListener: Sendable {
         return Glibc.socket(AF_INET, Int32(type), 0)
     }
 
-    /// How many wait in connect(2).
+    /// The number of connections that wait in connect(2).
     public var waiting: Int {
         get throws {
-            // proc(5): the fields are number, local and remote address, state; 2 is SYN_SENT. Foundation reads no more than the
-            // beginning of such a file.
+            // proc(5): the fields are number, local and remote address, state; state 2 is SYN_SENT. Foundation reads
+            // only the beginning of such a file.
             guard let file = fopen("/proc/self/net/tcp", "r") else { throw TestSupportError("no /proc/self/net/tcp") }
             defer { fclose(file) }
             let digits = String(port, radix: 16, uppercase: true)
@@ -60,7 +60,7 @@ public final class FullListener: Sendable {
 
     deinit { close() }
 
-    /// Listens no more.
+    /// Stops listening.
     public func close() {
         for descriptor in descriptors.withLock({ descriptors in
             defer { descriptors = [] }

@@ -1,11 +1,11 @@
 public import Foundation
 import Synchronization
 
-/// The real gateway, started from the build under test.
+/// A gateway process, started from the build under test.
 ///
-/// All methods block for a bounded time. The process is gone with the object, and at the latest with the test process.
+/// All methods block for a bounded time. The process ends with the object, at the latest with the test process.
 public final class GatewayProcess: Sendable {
-    /// Until the gateway must be ready, and until a gateway must have ended after the signal.
+    /// Maximum time in seconds until a started gateway is ready, and until a signaled gateway has ended.
     public static let limit: TimeInterval = 30
     private static let tick: useconds_t = 5_000
 
@@ -15,7 +15,7 @@ public final class GatewayProcess: Sendable {
     private let exitStatus = Mutex<Int32?>(nil)
     private let firstLine = Mutex("")
 
-    /// The binary: `COATY_GATEWAY_BINARY`, or the one beside the test bundle.
+    /// The path of the binary: `COATY_GATEWAY_BINARY`, or the binary in the same folder as the test bundle.
     public static var binary: String {
         if let path = ProcessInfo.processInfo.environment["COATY_GATEWAY_BINARY"] { return path }
         var folder = URL(fileURLWithPath: CommandLine.arguments[0])
@@ -26,13 +26,13 @@ public final class GatewayProcess: Sendable {
         return folder.deletingLastPathComponent().appending(path: "coaty-gateway").path
     }
 
-    /// Starts a gateway and returns when it serves: when it is ready, or does without its broker for now.
+    /// Starts a gateway, and returns when it serves requests: with its broker, or for now without one.
     ///
     /// - Parameters:
     ///   - arguments: flags besides `--port`.
-    ///   - port: where it listens; 0 for a free one.
-    ///   - environment: variables besides this process's, of which those of the gateway are taken out.
-    /// - Throws: ``TestSupportError`` with the gateway's log where it ends, or does not serve within ``limit``.
+    ///   - port: the port to listen on; 0 for a free one.
+    ///   - environment: variables added to those of this process, from which the gateway's own are removed.
+    /// - Throws: ``TestSupportError`` with the gateway's log if it ends, or does not serve requests within ``limit``.
     public convenience init(
         _ arguments: [String] = [],
         port: UInt16 = 0,
@@ -50,9 +50,9 @@ public final class GatewayProcess: Sendable {
         firstLine.withLock { $0 = line }
     }
 
-    /// Starts a gateway and does not wait.
+    /// Starts a gateway without waiting for it.
     ///
-    /// - Parameter output: the path of a file that takes standard output; nil for one that ``output`` reads.
+    /// - Parameter output: the path of the file for standard output; nil for the file that ``output`` reads.
     public init(unready arguments: [String], environment: [String: String] = [:], output: String? = nil) throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "gateway-test-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -73,14 +73,14 @@ public final class GatewayProcess: Sendable {
         try? FileManager.default.removeItem(atPath: directory)
     }
 
-    /// What the gateway wrote to standard output.
+    /// The gateway's standard output so far.
     public var output: String { (try? String(contentsOfFile: directory + "/out", encoding: .utf8)) ?? "" }
-    /// What the gateway wrote to standard error.
+    /// The gateway's standard error so far.
     public var log: String { (try? String(contentsOfFile: directory + "/err", encoding: .utf8)) ?? "" }
 
-    /// The port that the first line names.
+    /// The port in the first line.
     public var port: UInt16 { port(after: " on http", "://") }
-    /// The port of the broker that the first line names.
+    /// The broker's port in the first line.
     public var brokerPort: UInt16 { port(after: "mqtt", "://") }
 
     private func port(after start: String, _ end: String) -> UInt16 {
@@ -103,7 +103,8 @@ public final class GatewayProcess: Sendable {
         }
     }
 
-    /// A line of `/proc/<pid>/status` that counts memory, in bytes: `VmRSS`, or `VmHWM` for the most there was.
+    /// Returns a memory size from `/proc/<pid>/status`, in bytes: `VmRSS` is the current size, `VmHWM` the maximum so
+    /// far.
     public func memory(_ name: String) throws -> Int {
         let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
         let line = status.split(separator: "\n").first { $0.hasPrefix(name + ":") }
@@ -114,7 +115,7 @@ public final class GatewayProcess: Sendable {
         return kilobytes << 10
     }
 
-    /// How many descriptors the process has open.
+    /// Returns the number of open descriptors of the process.
     public func descriptors() throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count
     }
@@ -126,7 +127,7 @@ public final class GatewayProcess: Sendable {
 
     /// Waits until the process has ended, and returns its exit code, or minus the signal that ended it.
     ///
-    /// - Throws: ``TestSupportError`` where it does not end within ``limit``.
+    /// - Throws: ``TestSupportError`` if it does not end within ``limit``.
     public func waitForEnd() throws -> Int32 {
         let deadline = Date(timeIntervalSinceNow: Self.limit)
         while !hasEnded {
@@ -148,7 +149,7 @@ public final class GatewayProcess: Sendable {
         while !hasEnded { usleep(Self.tick) }
     }
 
-    /// Sends one request on a connection of its own.
+    /// Sends one request on a new connection.
     public func request(
         _ method: String,
         _ target: String,
@@ -159,7 +160,7 @@ public final class GatewayProcess: Sendable {
         try RawConnection(port: port).request(method, target, headers: headers, body: body, within: seconds)
     }
 
-    /// Posts JSON on a connection of its own.
+    /// Posts JSON on a new connection.
     public func post(
         _ target: String,
         _ json: String,
@@ -170,7 +171,7 @@ public final class GatewayProcess: Sendable {
 }
 
 extension RawConnection {
-    /// Sends a request and reads the response. Without `Host` in the headers it is `localhost`.
+    /// Sends a request and reads the response. The default of the `Host` header is `localhost`.
     public func request(
         _ method: String,
         _ target: String,
@@ -189,7 +190,7 @@ extension RawConnection {
 
 /// Waits until a condition holds.
 ///
-/// - Throws: ``TestSupportError`` where it does not within `seconds`.
+/// - Throws: ``TestSupportError`` if it does not hold within `seconds`.
 public func waitUntil(_ what: String, within seconds: TimeInterval = 30, _ condition: () throws -> Bool) throws {
     let deadline = Date(timeIntervalSinceNow: seconds)
     while try !condition() {

@@ -1,7 +1,7 @@
 import CMosquitto
 public import Foundation
 
-/// A small MQTT 3.1.1 client that is independent of the code under test, and remembers what it received.
+/// A small MQTT 3.1.1 client, independent of the code under test, that records what it receives.
 ///
 ///     let client = try MQTTTestClient(port: broker.port)
 ///     try client.subscribe("coaty/3/-/ADV:Identity/+")
@@ -9,26 +9,26 @@ public import Foundation
 ///
 /// All methods block for a bounded time.
 ///
-/// `@unchecked Sendable`: `handle` is created in the initializer, destroyed in `deinit`, and in between only given to
-/// libmosquitto functions that may be called from any thread while its network thread runs.
+/// `@unchecked Sendable`: `handle` is created in the initializer and destroyed in `deinit`. In between it is only
+/// passed to libmosquitto functions that may be called from any thread while its network thread runs.
 public final class MQTTTestClient: @unchecked Sendable {
-    /// What arrived in one PUBLISH.
+    /// A received PUBLISH.
     public struct Message: Sendable, Hashable, CustomStringConvertible {
         /// The topic that it was published to.
         public let topic: String
-        /// The bytes as they came.
+        /// The received bytes.
         public let payload: [UInt8]
-        /// Whether the broker had kept it from before the subscription.
+        /// Whether the broker sent it as a retained message.
         public let retain: Bool
 
         /// The payload as text.
         public var text: String { String(decoding: payload, as: UTF8.self) }
 
-        /// One line.
+        /// The message in one line.
         public var description: String { "\(topic) \(text)\(retain ? " (retained)" : "")" }
     }
 
-    /// Until a step of the client itself (connecting, SUBACK, PUBACK) must be done.
+    /// Maximum time in seconds of one step of the client: connecting, SUBACK, PUBACK.
     public static let limit: TimeInterval = 10
 
     private static let library: Int32 = mosquitto_lib_init()
@@ -36,16 +36,16 @@ public final class MQTTTestClient: @unchecked Sendable {
     private let handle: OpaquePointer
     private let inbox = Inbox()
 
-    /// Connects with a clean session, and returns when the broker has accepted.
+    /// Connects with a clean session, and returns when the broker has accepted the connection.
     ///
     /// - Parameters:
     ///   - host: A name or numeric address.
-    ///   - port: Where the broker listens.
-    ///   - clientID: Nil for one that the broker makes up.
-    ///   - username: With `password`, what the broker asks for.
+    ///   - port: The broker's port.
+    ///   - clientID: The client identifier; nil to let the broker choose one.
+    ///   - username: The user name for the broker, with `password`.
     ///   - password: See `username`.
-    ///   - caFile: The path of a PEM file with the certificate of the broker's authority: connects with TLS.
-    ///   - will: Published by the broker when the client vanishes.
+    ///   - caFile: The path of a PEM file with the certificate of the broker's authority. If set, the client uses TLS.
+    ///   - will: The message that the broker publishes when the connection breaks.
     /// - Throws: ``TestSupportError``, also with the broker's reason for a refusal.
     public init(
         host: String = "127.0.0.1",
@@ -60,8 +60,8 @@ public final class MQTTTestClient: @unchecked Sendable {
             throw TestSupportError("libmosquitto cannot be initialized")
         }
         self.handle = handle
-        // The network thread holds the inbox, never the client: whose last reference it could be that would have to
-        // wait for its own end in `deinit`.
+        // The network thread holds the inbox only. If it held the last reference to the client, `deinit` would run on
+        // that thread and wait for the thread's own end.
         mosquitto_user_data_set(handle, Unmanaged.passUnretained(inbox).toOpaque())
         mosquitto_connect_callback_set(handle) { _, context, reason in
             Inbox.from(context)?.update {
@@ -105,10 +105,10 @@ public final class MQTTTestClient: @unchecked Sendable {
         mosquitto_destroy(handle)
     }
 
-    /// All messages that came so far, in order.
+    /// All messages received so far, in order.
     public var messages: [Message] { inbox.locked { $0.messages } }
 
-    /// Whether the broker has accepted the client and the connection still stands; it reconnects by itself.
+    /// Whether the client is connected; it reconnects by itself.
     public var isConnected: Bool { inbox.locked { $0.isConnected } }
 
     /// Subscribes, and returns after the SUBACK.
@@ -120,7 +120,7 @@ public final class MQTTTestClient: @unchecked Sendable {
         try inbox.wait(for: "SUBACK of \(filter)") { [id] in $0.acknowledged.remove(id) != nil }
     }
 
-    /// Publishes, and returns when the message was sent (QoS 0) or acknowledged.
+    /// Publishes a message, and returns when it was sent (QoS 0) or acknowledged.
     ///
     /// - Throws: ``TestSupportError``
     public func publish(_ topic: String, _ payload: [UInt8], retain: Bool = false, qos: Int32 = 0) throws {
@@ -130,16 +130,16 @@ public final class MQTTTestClient: @unchecked Sendable {
         try inbox.wait(for: "completion of publish \(topic)") { [id] in $0.acknowledged.remove(id) != nil }
     }
 
-    /// Publishes text; see the other one.
+    /// Publishes text.
     ///
     /// - Throws: ``TestSupportError``
     public func publish(_ topic: String, _ text: String, retain: Bool = false, qos: Int32 = 0) throws {
         try publish(topic, Array(text.utf8), retain: retain, qos: qos)
     }
 
-    /// The first message, of those that came already or come within `limit` seconds, that `matches`.
+    /// Returns the first received message that matches, and waits up to `limit` seconds for it.
     ///
-    /// - Throws: ``TestSupportError`` that lists what did arrive.
+    /// - Throws: ``TestSupportError`` with the messages that did arrive.
     @discardableResult
     public func waitFor(
         within limit: TimeInterval = MQTTTestClient.limit,
@@ -154,9 +154,9 @@ public final class MQTTTestClient: @unchecked Sendable {
         return found
     }
 
-    /// The first `count` messages, once so many have come.
+    /// Waits until `count` messages have been received, and returns the first `count`.
     ///
-    /// - Throws: ``TestSupportError`` that lists what did arrive.
+    /// - Throws: ``TestSupportError`` with the messages that did arrive.
     @discardableResult
     public func waitFor(count: Int, within limit: TimeInterval = MQTTTestClient.limit) throws -> [Message] {
         try inbox.wait(for: "\(count) messages", within: limit) { $0.messages.count >= count }
@@ -170,14 +170,14 @@ public final class MQTTTestClient: @unchecked Sendable {
     }
 }
 
-/// What the network thread writes down for the test.
+/// The state that the network thread records for the test.
 ///
-/// `@unchecked Sendable`: `record` is touched only with `condition` locked.
+/// `@unchecked Sendable`: `record` is accessed only while `condition` is locked.
 private final class Inbox: @unchecked Sendable {
     struct Record {
         var connectReason: Int32?
         var isConnected = false
-        // Identifiers are 16 bits wide and may come again; each is taken out by the one wait for it.
+        // Identifiers have 16 bits and are reused; the wait for an identifier removes it.
         var acknowledged: Set<Int32> = []
         var messages: [MQTTTestClient.Message] = []
     }
@@ -185,7 +185,7 @@ private final class Inbox: @unchecked Sendable {
     private let condition = NSCondition()
     private var record = Record()
 
-    /// The client keeps the inbox until the network thread has ended.
+    /// Returns the inbox behind a context. The client retains it until the network thread has ended.
     static func from(_ context: UnsafeMutableRawPointer?) -> Inbox? {
         context.map { Unmanaged<Inbox>.fromOpaque($0).takeUnretainedValue() }
     }

@@ -1,27 +1,28 @@
 import Foundation
 import Glibc
 
-/// A network of a test's own, with a loopback device and nothing else. Needed for mDNS, whose port is the same everywhere.
+/// A network for one test, with only a loopback device. Needed for mDNS, because all its participants use the same
+/// port.
 ///
 ///     let network = try NetworkNamespace()
 ///     let gateway = try network.run { try GatewayProcess() }
 ///
-/// It is the network of one thread, and of the threads and processes that this one starts.
+/// A network belongs to one thread, and to the threads and processes that this thread starts.
 public final class NetworkNamespace: Sendable {
     private typealias Unshare = @convention(c) (Int32) -> Int32
-    /// CLONE_NEWNET of Linux, which the module Glibc does not have, as it does not have unshare(2).
+    /// CLONE_NEWNET of Linux. The module Glibc has neither the constant nor unshare(2).
     private static let newNetwork: Int32 = 0x4000_0000
 
-    /// Whether this process may make one.
+    /// Whether this process has the privilege to create a network.
     public static let isAvailable = (try? NetworkNamespace()) != nil
-    /// What a test that is skipped without one says.
+    /// The reason why tests that need a network are skipped.
     public static let need = "needs the privilege to make a network namespace, and ip of iproute2"
 
     private let thread = SpawningThread()
 
-    /// Makes a network whose loopback device is up.
+    /// Creates a network whose loopback device is up.
     ///
-    /// - Throws: ``TestSupportError`` where that is not permitted.
+    /// - Throws: ``TestSupportError`` if this is not permitted.
     public init() throws {
         try thread.run {
             guard let symbol = dlsym(nil, "unshare"),
@@ -33,22 +34,22 @@ public final class NetworkNamespace: Sendable {
 
     /// Runs a closure in this network.
     ///
-    /// The closure, and the threads that it starts, may not start or resume tasks nor use queues: a thread that the shared
-    /// pool gets for it would be in this network for good.
+    /// The closure, and threads that it starts, must not create or resume tasks, nor use dispatch queues: a thread that
+    /// the shared pool creates for them would stay in this network.
     ///
-    /// - Throws: what the closure throws; ``TestSupportError`` where it isn't done within a minute.
+    /// - Throws: the error of the closure; ``TestSupportError`` if the closure does not return within a minute.
     public func run<Success: Sendable>(_ body: @escaping @Sendable () throws -> Success) throws -> Success {
         try thread.run(body)
     }
 
-    /// The kernel's table of this network's UDP sockets for IPv4.
+    /// Returns the kernel's table of the UDP sockets for IPv4 in this network.
     public func udpSockets() throws -> String {
         try run { try String(contentsOfFile: "/proc/thread-self/net/udp", encoding: .utf8) }
     }
 
     /// Runs ip(8) in this network.
     ///
-    /// - Throws: ``TestSupportError`` where it fails.
+    /// - Throws: ``TestSupportError`` if the command fails.
     public func ip(_ arguments: String) throws {
         try run {
             let words = arguments.split(separator: " ").map(String.init)

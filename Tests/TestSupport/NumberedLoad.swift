@@ -1,14 +1,14 @@
 import Foundation
 
-/// Publishes events with the numbers 0, 1, … all the time, as far as it is let, on a thread of its own.
+/// A load of events with the numbers 0, 1, …, published on a separate thread as fast as the test allows.
 ///
-/// It speaks MQTT 3.1.1 with QoS 0 over a plain socket, so that nothing is sent twice. What it publishes while there is no
-/// broker is lost, and its number with it; it goes on as soon as there is one again.
+/// It uses MQTT 3.1.1 with QoS 0 over a plain socket, so that no event is sent twice. Events published without a broker
+/// are lost, with their numbers; publishing continues when there is a broker again.
 ///
-/// `@unchecked Sendable`: the state is touched only with `condition` locked.
+/// `@unchecked Sendable`: the state is accessed only while `condition` is locked.
 public final class NumberedLoad: @unchecked Sendable {
     private static let limit: TimeInterval = 30
-    /// Until the next attempt where there is no broker.
+    /// Time in seconds until the next attempt to connect to the broker.
     private static let pause: TimeInterval = 0.01
 
     private let condition = NSCondition()
@@ -18,9 +18,9 @@ public final class NumberedLoad: @unchecked Sendable {
     private var isStopped = false
     private var hasEnded = false
 
-    /// Begins; nothing is published before ``allow(upTo:)``.
+    /// Starts the thread. Nothing is published before ``allow(upTo:)``.
     ///
-    /// - Parameter event: the topic and the payload of a number, which may be the last one.
+    /// - Parameter event: returns the topic and the payload for a number, which may be the last one.
     public init(
         brokerPort: UInt16,
         event: @escaping @Sendable (_ number: Int, _ isLast: Bool) -> (topic: String, payload: String)
@@ -46,14 +46,14 @@ public final class NumberedLoad: @unchecked Sendable {
         }
     }
 
-    /// How many numbers were published, or lost.
+    /// The number of events that were published or lost.
     public var count: Int {
         condition.lock()
         defer { condition.unlock() }
         return next
     }
 
-    /// Lets numbers below this one be published.
+    /// Allows events with numbers below this one to be published.
     public func allow(upTo number: Int) {
         condition.lock()
         defer { condition.unlock() }
@@ -62,9 +62,9 @@ public final class NumberedLoad: @unchecked Sendable {
         condition.broadcast()
     }
 
-    /// Lets so many more numbers be published than there are now, and returns when they were.
+    /// Allows this many further events, and returns when they were published.
     ///
-    /// - Throws: ``TestSupportError`` where that takes too long.
+    /// - Throws: ``TestSupportError`` if that takes too long.
     public func publish(_ more: Int) throws {
         let goal = count + more
         allow(upTo: goal)
@@ -76,13 +76,13 @@ public final class NumberedLoad: @unchecked Sendable {
         }
     }
 
-    /// Publishes one more number, the last, and ends.
+    /// Publishes one more event, the last, and ends the thread.
     ///
-    /// - Returns: how many numbers were published, or lost.
+    /// - Returns: the number of events that were published or lost.
     @discardableResult
     public func finish() -> Int { end { isFinishing = true } }
 
-    /// Ends; to be called at last, also after a failure.
+    /// Ends the thread. Every test calls it last, also after a failure.
     public func stop() { end { isStopped = true } }
 
     @discardableResult

@@ -1,27 +1,27 @@
 import Foundation
 import Glibc
 
-/// A blocking TCP client for tests that decides itself which bytes it sends when. Every read has a deadline.
+/// A blocking TCP client that sends exactly the bytes that a test passes. Every read has a deadline.
 public final class RawConnection {
-    /// What went wrong.
+    /// An error of a connection.
     public enum Failure: Error {
         /// A call of the operating system failed.
         case system(call: String, errno: Int32)
-        /// Nothing came before the deadline.
+        /// No data arrived before the deadline.
         case timeout
-        /// The peer closed before what was read for was complete.
+        /// The peer closed the connection before all requested data arrived.
         case closed
-        /// What came is not an HTTP response.
+        /// The received data is not an HTTP response.
         case notHTTP(String)
     }
 
-    /// An HTTP response as it came.
+    /// An HTTP response.
     public struct Response {
         /// The status code.
         public let status: Int
-        /// The header fields with names in lower case; values of repeated fields are joined with `, `.
+        /// The header fields by lowercase name; the values of repeated fields are joined with `, `.
         public let headers: [String: String]
-        /// The body, its transfer coding removed.
+        /// The body without transfer coding.
         public let body: [UInt8]
 
         /// The body as text.
@@ -35,7 +35,7 @@ public final class RawConnection {
 
     /// Connects to a port on 127.0.0.1.
     ///
-    /// - Parameter receiveBuffer: The size in bytes of the socket's receive buffer, where a test wants it small.
+    /// - Parameter receiveBuffer: The size of the socket's receive buffer in bytes; nil for the system's default.
     public init(port: UInt16, receiveBuffer: Int32? = nil) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { throw Failure.system(call: "socket", errno: errno) }
@@ -53,7 +53,8 @@ public final class RawConnection {
                 connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-        // The descriptor is closed by `deinit`, which runs here, too: closed twice it might be somebody else's.
+        // `deinit` closes the descriptor even if the initializer throws. A second close could hit another owner's
+        // descriptor.
         guard result == 0 else { throw Failure.system(call: "connect", errno: errno) }
     }
 
@@ -74,10 +75,10 @@ public final class RawConnection {
         }
     }
 
-    /// Ends the sending direction of the connection.
+    /// Shuts down the sending direction of the connection.
     public func shutdownSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// Reads once, whatever comes; empty when the peer has closed.
+    /// Reads available bytes; returns an empty array if the peer has closed the connection.
     public func read(within seconds: Double = 10) throws -> [UInt8] {
         if !buffer.isEmpty {
             defer { buffer = [] }
@@ -108,7 +109,7 @@ public final class RawConnection {
         }
     }
 
-    /// Whether the peer closes, without sending anything more, before the deadline.
+    /// Returns whether the peer closes the connection before the deadline without sending more data.
     public func isClosedByPeer(within seconds: Double = 10) throws -> Bool {
         do {
             return try read(within: seconds).isEmpty
@@ -119,7 +120,7 @@ public final class RawConnection {
         }
     }
 
-    /// Reads status line and header fields of a response.
+    /// Reads the status line and the header fields of a response.
     public func readHead(within seconds: Double = 10) throws -> (status: Int, headers: [String: String]) {
         let statusLine = try readLine(within: seconds)
         let parts = statusLine.split(separator: " ")
@@ -137,7 +138,7 @@ public final class RawConnection {
         }
     }
 
-    /// Reads one chunk of a chunked body; empty for the last one, whose trailer it reads too.
+    /// Reads one chunk of a chunked body. The last chunk is empty; its trailer is read, too.
     public func readChunk(within seconds: Double = 10) throws -> [UInt8] {
         let line = try readLine(within: seconds)
         guard let size = Int(line, radix: 16) else { throw Failure.notHTTP(line) }
@@ -146,9 +147,9 @@ public final class RawConnection {
         return chunk
     }
 
-    /// Reads a whole response. Responses that only prepare the final one (1xx) are skipped.
+    /// Reads a whole response. Informational responses (1xx) other than 101 are skipped.
     ///
-    /// - Parameter toHead: Whether it answers a HEAD request and so has no body.
+    /// - Parameter toHead: Whether it answers a HEAD request and therefore has no body.
     public func readResponse(toHead: Bool = false, within seconds: Double = 10) throws -> Response {
         let (status, headers) = try readHead(within: seconds)
         if (100..<200).contains(status), status != 101 { return try readResponse(toHead: toHead, within: seconds) }

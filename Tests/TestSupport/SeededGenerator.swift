@@ -1,11 +1,11 @@
-/// Random numbers that are the same for the same seed (SplitMix64).
+/// A random number generator that returns the same numbers for the same seed (SplitMix64).
 public struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 
-    /// Begins a row of numbers.
+    /// Creates a generator.
     public init(seed: UInt64) { state = seed }
 
-    /// The next number.
+    /// Returns the next number.
     public mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state

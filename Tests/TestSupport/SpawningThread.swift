@@ -1,15 +1,15 @@
 import Foundation
 import Synchronization
 
-/// A thread that never ends, and starts child processes: the parent-death signal of a child comes when the *thread* that
-/// started it ends.
+/// A thread that never ends and starts child processes. The kernel sends a child's parent-death signal when the
+/// *thread* that started it ends.
 final class SpawningThread: Sendable {
     private typealias Job = @Sendable () -> Void
 
-    /// Until a job must be done.
+    /// Maximum time in seconds that a job may take.
     static let limit: TimeInterval = 60
     private static let shared = SpawningThread()
-    /// The thread whose job the caller is.
+    /// The thread whose job runs the caller.
     @TaskLocal private static var current: SpawningThread?
 
     private let jobs = Mutex<[Job]>([])
@@ -26,7 +26,8 @@ final class SpawningThread: Sendable {
 
     /// Runs a job on this thread.
     ///
-    /// - Throws: what the job throws; ``TestSupportError`` where it isn't done within ``limit``, and then it goes on.
+    /// - Throws: the error of the job; ``TestSupportError`` if the job does not end within ``limit``. The job then
+    ///   continues.
     func run<Success: Sendable>(_ job: @escaping @Sendable () throws -> Success) throws -> Success {
         if Self.current === self { return try job() }
         let outcome = Outcome<Success>()
@@ -43,13 +44,13 @@ final class SpawningThread: Sendable {
         return try result.get()
     }
 
-    /// Starts a program, on the thread whose job the caller is or else on one that all share.
+    /// Starts a program, on the thread whose job runs the caller, or else on the shared thread.
     ///
     /// - Parameters:
-    ///   - environment: the whole environment; nil passes on this process's.
-    ///   - input: the path of a file that is standard input; nil passes on this process's.
-    ///   - output: the path of a file that takes standard output; nil passes on this process's.
-    ///   - errors: the same for standard error.
+    ///   - environment: the whole environment; nil for that of this process.
+    ///   - input: the path of the file for standard input; nil for that of this process.
+    ///   - output: the path of the file for standard output; nil for that of this process.
+    ///   - errors: the path of the file for standard error; nil for that of this process.
     static func spawn(
         _ path: String,
         _ arguments: [String],
@@ -60,7 +61,8 @@ final class SpawningThread: Sendable {
     ) throws -> pid_t {
         try (current ?? shared).run {
             var pid: pid_t = 0
-            // Threads that libdispatch created, and those that these create, block all signals; SIGTERM must work.
+            // Threads of libdispatch, and threads that they create, block all signals, but a child must receive
+            // SIGTERM.
             var signals = sigset_t()
             sigemptyset(&signals)
             var attributes = posix_spawnattr_t()

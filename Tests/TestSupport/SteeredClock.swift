@@ -1,16 +1,16 @@
 import Synchronization
 
-/// A clock that stands still until a test moves it.
+/// A clock that moves only when a test advances it.
 public final class SteeredClock: Clock {
-    /// A point in time: how far the clock was moved until then.
+    /// A point in time, as the distance from the start of the clock.
     public struct Instant: InstantProtocol {
         let offset: Duration
 
-        /// A later point in time.
+        /// Returns a later point in time.
         public func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
-        /// How long it is until another point in time.
+        /// Returns the duration until another point in time.
         public func duration(to other: Instant) -> Duration { other.offset - offset }
-        /// Whether one point in time is before the other.
+        /// Returns whether one point in time is before the other.
         public static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
     }
 
@@ -22,19 +22,19 @@ public final class SteeredClock: Clock {
 
     private let state = Mutex(State())
 
-    /// A clock that was not moved yet.
+    /// Creates a clock at its start.
     public init() {}
 
-    /// The time.
+    /// The current time.
     public var now: Instant { state.withLock(\.now) }
-    /// The clock is moved by any duration.
+    /// The smallest step of the clock.
     public var minimumResolution: Duration { .nanoseconds(1) }
-    /// How many tasks sleep.
+    /// The number of sleeping tasks.
     public var sleepers: Int { state.withLock(\.sleepers.count) }
-    /// When those who sleep are to be woken, counted from the clock's beginning, the earliest first.
+    /// The deadlines of the sleeping tasks, relative to the start of the clock, in ascending order.
     public var deadlines: [Duration] { state.withLock { $0.sleepers.values.map(\.due.offset).sorted() } }
 
-    /// Sleeps until the clock is moved so far.
+    /// Sleeps until the clock reaches a deadline.
     public func sleep(until deadline: Instant, tolerance: Duration?) async throws {
         let id = state.withLock { state in
             state.lastId += 1
@@ -56,7 +56,7 @@ public final class SteeredClock: Clock {
         }
     }
 
-    /// Moves the clock, and wakes those whose time has come, the earliest first.
+    /// Advances the clock, and wakes the tasks whose deadline has passed in the order of their deadlines.
     public func advance(by duration: Duration) {
         let due = state.withLock { state in
             state.now = state.now.advanced(by: duration)

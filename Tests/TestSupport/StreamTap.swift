@@ -1,32 +1,32 @@
 public import Foundation
 import Synchronization
 
-/// Subscriptions on one connection, over any transport, read as fast as it goes.
+/// Subscriptions on one connection, over any transport, read as fast as possible.
 ///
-/// Unlike ``FrameClient`` it keeps only the members of a frame that tests of many events need.
+/// Unlike ``FrameClient``, it keeps only the members of a frame that tests with many events need.
 public final class StreamTap {
-    /// How the frames come.
+    /// The transport of the frames.
     public enum Transport: String, CaseIterable, Sendable {
         /// `/v1/ws`, with any number of subscriptions.
         case multiplexed
-        /// `/v1/ws/{event}`
+        /// `/v1/ws/{event}`, with one subscription.
         case single
-        /// `/v1/sse/{event}`
+        /// `/v1/sse/{event}`, with one subscription.
         case events
     }
 
-    /// What is subscribed to.
+    /// A subscription to open.
     public struct Subscription: Sendable {
-        /// Its id on `/v1/ws`.
+        /// The id on `/v1/ws`.
         public var id: String
         /// The event's name.
         public var event: String
-        /// Parameters and options, each as JSON.
+        /// Parameters and options by name, as JSON.
         public var members: [String: String]
-        /// Behind which cursor to resume.
+        /// The cursor to resume from.
         public var since: String?
 
-        /// A subscription to a channel.
+        /// Creates a subscription to a channel.
         public init(_ id: String = "s", channel: String, _ options: [String: String] = [:], since: String? = nil) {
             self.id = id
             event = "channel"
@@ -59,17 +59,17 @@ public final class StreamTap {
     public struct Frame: Sendable {
         /// The frame's op.
         public let op: String
-        /// Of which subscription, on `/v1/ws`.
+        /// The subscription's id, on `/v1/ws`.
         public let id: String?
         /// The member `n` of the event's object.
         public let number: Int?
         /// The object's id.
         public let objectId: String?
-        /// The event's place.
+        /// The event's cursor.
         public let cursor: String?
-        /// How many are missing, where that is known.
+        /// The number of dropped events; nil if unknown.
         public let lost: Int?
-        /// Why there is nothing more.
+        /// The reason why the subscription has ended.
         public let reason: String?
     }
 
@@ -78,15 +78,15 @@ public final class StreamTap {
         case events(EventStreamClient)
     }
 
-    /// Until the next frame must have come.
+    /// Maximum time in seconds until the next frame.
     private static let limit: TimeInterval = 60
-    /// How many frames of a connection are noted, to be checked.
+    /// Number of frames per connection that go to the ``FrameLog``.
     private static let noted = 30
 
     private let connection: Connection
     private var receivedCount = 0
 
-    /// Connects and subscribes; the first frame of each subscription is still to be read.
+    /// Connects and subscribes. The caller reads the first frame of each subscription.
     public init(
         _ transport: Transport,
         port: UInt16,
@@ -116,9 +116,9 @@ public final class StreamTap {
         }
     }
 
-    /// The next frame; nil where the connection was closed in good order.
+    /// Returns the next frame, or nil if the server closed the connection normally.
     ///
-    /// - Throws: where it does not come in time, or the connection breaks.
+    /// - Throws: an error if no frame arrives in time, or if the connection breaks.
     public func next() throws -> Frame? {
         switch connection {
         case .events(let client): return try client.next(within: Self.limit).map { Self.frame($0.json) }
@@ -152,7 +152,7 @@ public final class StreamTap {
     }
 }
 
-/// Reads a ``StreamTap`` on a thread of its own.
+/// A reader of a ``StreamTap`` on a separate thread.
 public final class StreamReader: Sendable {
     private struct State {
         var frames: [StreamTap.Frame] = []
@@ -161,7 +161,7 @@ public final class StreamReader: Sendable {
 
     private let state = Mutex(State())
 
-    /// Begins.
+    /// Starts reading.
     ///
     /// - Parameters:
     ///   - open: opens the connection.
@@ -192,12 +192,12 @@ public final class StreamReader: Sendable {
     /// The number of the last event.
     public var lastNumber: Int? { state.withLock { $0.frames.last { $0.number != nil }?.number } }
 
-    /// Why nothing more is read: `enough`, `closed`, or what went wrong; nil while it goes on.
+    /// The reason why reading has ended: `enough`, `closed`, or an error; nil while it continues.
     public var end: String? { state.withLock(\.end) }
 
-    /// Waits until nothing more is read, and returns all received frames.
+    /// Waits until reading has ended, and returns all received frames.
     ///
-    /// - Throws: ``TestSupportError`` where that was not because it is enough.
+    /// - Throws: ``TestSupportError`` if reading ended for another reason than `enough`.
     public func all(within seconds: TimeInterval = 60) throws -> [StreamTap.Frame] {
         try waitUntil("a reader is through", within: seconds) { end != nil }
         guard end == "enough" else {

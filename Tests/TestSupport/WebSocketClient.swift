@@ -1,18 +1,18 @@
 public import Foundation
 
-/// A blocking RFC 6455 client over a plain socket, for tests: it checks little, and lets a test send what it likes.
+/// A blocking RFC 6455 client over a plain socket. It checks little, and can send invalid data.
 public final class WebSocketClient {
-    /// Why a call did not do what it was to do.
+    /// A reason why a call failed.
     public enum Failure: Error {
         /// A socket call failed, with this errno.
         case socket(Int32)
-        /// The peer closed the connection without more.
+        /// The peer closed the connection.
         case ended
         /// The deadline passed.
         case timedOut
         /// The server's answer or frame is malformed.
         case malformed(String)
-        /// ``open(port:path:headers:deadline:)`` got another answer than 101.
+        /// The server answered ``open(port:path:headers:deadline:)`` with another status than 101.
         case refused(Response)
     }
 
@@ -20,40 +20,41 @@ public final class WebSocketClient {
     public struct Response: Sendable {
         /// The status code.
         public var status: Int
-        /// By lower-case name.
+        /// The header fields by lowercase name.
         public var headers: [String: String]
-        /// The bytes that Content-Length counts.
+        /// The body; its length is that of Content-Length.
         public var body: [UInt8]
 
         /// The body as text.
         public var text: String { String(decoding: body, as: UTF8.self) }
     }
 
-    /// What a server sends.
+    /// A message or control frame of the server.
     public enum Event: Equatable, Sendable {
         case text(String)
         case binary([UInt8])
         case ping([UInt8])
         case pong([UInt8])
-        /// 1005 where the frame has no code.
+        /// The code is 1005 if the frame has none.
         case close(code: UInt16, reason: String)
     }
 
     /// The nonce of RFC 6455, 1.3.
     public static let key = "dGhlIHNhbXBsZSBub25jZQ=="
-    /// What a server must answer to ``key``.
+    /// The answer that a server must give to ``key``.
     public static let accept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 
     private let descriptor: Int32
     private var buffer: [UInt8] = []
     private var consumed = 0
-    /// Where the message that is being read begins, to begin anew where the deadline comes before its end.
+    /// The position where the message being read begins. If the deadline passes before its end, the next call reads it
+    /// again.
     private var start: Int?
 
     /// The answer to the handshake.
     public private(set) var response = Response(status: 0, headers: [:], body: [])
 
-    /// Connects to 127.0.0.1. `receiveBuffer` bounds what the kernel takes for a client that does not read.
+    /// Connects to 127.0.0.1. `receiveBuffer` limits how much the kernel receives for a client that does not read.
     public init(port: UInt16, receiveBuffer: Int32? = nil) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { throw Failure.socket(errno) }
@@ -76,7 +77,7 @@ public final class WebSocketClient {
         close(descriptor)
     }
 
-    /// An open connection, or ``Failure/refused(_:)`` with the server's answer.
+    /// Opens a connection; throws ``Failure/refused(_:)`` if the server refuses it.
     public static func open(
         port: UInt16,
         path: String = "/",
@@ -89,8 +90,8 @@ public final class WebSocketClient {
         return client
     }
 
-    /// Sends a handshake and reads the answer, whatever it is. A header named here replaces the one of that name; one
-    /// with an empty value is left out.
+    /// Sends a handshake and reads the response, whatever its status. `headers` replace the default fields of the same
+    /// name; an empty value removes the field.
     @discardableResult
     public func shakeHands(
         method: String = "GET",
@@ -111,7 +112,7 @@ public final class WebSocketClient {
         return try receiveResponse(deadline: deadline, hasBody: method != "HEAD")
     }
 
-    /// Reads an HTTP response: its body too where it has a Content-Length.
+    /// Reads an HTTP response, with its body if it has a Content-Length.
     @discardableResult
     public func receiveResponse(
         deadline: Date = Date(timeIntervalSinceNow: 10),
@@ -167,7 +168,7 @@ public final class WebSocketClient {
         try sendRaw(Self.frame(opcode: opcode, payload: payload, isFinal: isFinal))
     }
 
-    /// Returns the bytes of a frame, masked as RFC 6455, 5.3, has it.
+    /// Returns the bytes of a frame, masked according to RFC 6455, 5.3.
     public static func frame(opcode: UInt8, payload: [UInt8], isFinal: Bool = true) -> [UInt8] {
         var frame: [UInt8] = [(isFinal ? 0x80 : 0) | opcode]
         switch payload.count {
@@ -185,7 +186,7 @@ public final class WebSocketClient {
         return frame
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     public func sendRaw(_ bytes: [UInt8]) throws {
         var sent = 0
         while sent < bytes.count {
@@ -197,8 +198,8 @@ public final class WebSocketClient {
         }
     }
 
-    /// The next message or control frame; the fragments of a message are put together. What a deadline cuts off is read by
-    /// the next call.
+    /// Returns the next message or control frame; the fragments of a message are joined. If the deadline passes in the
+    /// middle of a message, the next call reads the message from its beginning.
     public func receive(deadline: Date = Date(timeIntervalSinceNow: 10)) throws -> Event {
         start = consumed
         defer { start = nil }
@@ -242,7 +243,7 @@ public final class WebSocketClient {
         }
     }
 
-    /// Whether the server ends the connection before the deadline; what it sends until then is dropped.
+    /// Returns whether the server ends the connection before the deadline. Data received until then is discarded.
     public func isEnded(by deadline: Date = Date(timeIntervalSinceNow: 10)) -> Bool {
         do {
             while true {

@@ -5,7 +5,7 @@ import Testing
 import WebSocketServer
 
 @Suite struct BroadcastTests {
-    /// Each frame must be long enough that the sockets of one who does not read, and then its queue, fill.
+    /// Long enough that the sockets of a client that does not read, and then its queue, fill up.
     private static let frames = 500
     private static let frameLength = 16 * 1024
 
@@ -20,7 +20,8 @@ import WebSocketServer
         #expect(fixture.handler.waits { $0.open.count == 200 })
         let connections = fixture.handler.current.open
 
-        // No more than half a queue is offered ahead of the slowest of those that read; only the stuck one's is ever full.
+        // At most half a queue is offered ahead of the slowest reading client, so only the queue of the stuck client
+        // fills up.
         let progress = Mutex([Int](repeating: 0, count: readers.count))
         let failures = Mutex<[String]>([])
         let reading = DispatchGroup()
@@ -57,7 +58,7 @@ import WebSocketServer
             let keptUp = eventually {
                 failures.withLock { !$0.isEmpty } || progress.withLock { ($0.min() ?? 0) > number - 32 }
             }
-            try #require(keptUp, "frame \(number) was held up")
+            try #require(keptUp, "frame \(number) was delayed")
         }
         #expect(reading.wait(timeout: .now() + 60) == .success)
         #expect(failures.withLock { $0 } == [])
@@ -91,7 +92,7 @@ import WebSocketServer
             var next = [0, 0, 0, 0]
             for _ in 0..<200 {
                 guard case .text(let text) = try client.receive() else {
-                    Issue.record("no text")
+                    Issue.record("expected a text message")
                     return
                 }
                 let parts = text.split(separator: " ").compactMap { Int($0) }
@@ -104,7 +105,7 @@ import WebSocketServer
         #expect(sending.wait(timeout: .now() + 10) == .success)
     }
 
-    /// What libwebsockets has been given and the sockets have not taken, it keeps a copy of.
+    /// libwebsockets keeps a copy of data that it has received and the sockets have not accepted.
     @Test func longFrameIsNotCopiedForReadersThatDoNotRead() throws {
         var configuration = WebSocketServer.Configuration()
         configuration.closeTimeout = .milliseconds(200)
@@ -119,17 +120,17 @@ import WebSocketServer
         let payload = (0..<10_000_001).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 16) }
         let frame = WebSocketFrame(binary: payload)
         for connection in fixture.handler.current.open {
-            // Longer than a queue may be, and taken, for the queue is empty.
+            // The frame is larger than a queue, but accepted because the queue is empty.
             try #require(connection.offer(frame) == .queued)
         }
         #expect(try reader.receive() == .binary(payload))
         #expect(eventually { fixture.server.statistics.messagesSent > 0 })
         #expect(fixture.server.statistics.messagesSent == 1)
-        // Left to itself, Linux lets a socket hold up to 4 MiB.
+        // By default, Linux lets a socket hold up to 4 MiB.
         #expect(fixture.server.statistics.bytesSent < payload.count + stuck.count * 512 * 1024)
     }
 
-    /// A reader gets its turn although the sockets of the connections before it in line stay full.
+    /// A reading client gets its turn although the sockets of earlier connections stay full.
     @Test func longFramesReachManyReadersInAnyOrder() throws {
         let fixture = try Fixture()
         let clients = try (0..<24).map { _ in try fixture.open() }
@@ -167,7 +168,7 @@ import WebSocketServer
     }
 }
 
-/// @unchecked: a value is handed to one thread, and not used by the one that made it from then on.
+/// `@unchecked Sendable`: a value is passed to one thread, and its creator does not use it afterwards.
 private struct Sending<Value>: @unchecked Sendable {
     let value: Value
 

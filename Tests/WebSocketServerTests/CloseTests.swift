@@ -24,7 +24,7 @@ import WebSocketServer
         for number in 0..<100 {
             #expect(try client.receive() == .text("\(number)"))
         }
-        // 123 bytes hold "grüße", 7 bytes, and 58 of the others.
+        // The limit of 123 bytes has room for "grüße" with 7 bytes, and 58 letters of 2 bytes each.
         #expect(try client.receive() == .close(code: 4001, reason: "grüße" + String(repeating: "ü", count: 58)))
         try client.sendClose(code: 4001)
         #expect(client.isEnded())
@@ -92,8 +92,8 @@ import WebSocketServer
         #expect(fixture.handler.waits { $0.closes.values.first == 1000 })
     }
 
-    /// The close is to fall into the service thread's sending, before it has read that there is one: so it comes a
-    /// little later each time.
+    /// The close must occur while the service thread is sending, before it has noticed the close. Therefore, each round
+    /// closes a little later.
     @Test func closeOfAnotherThreadAmidSendingKeepsItsCode() throws {
         let fixture = try Fixture()
         let frame = WebSocketFrame(binary: [UInt8](repeating: 0, count: 16 * 1024))
@@ -109,7 +109,7 @@ import WebSocketServer
             connection.close(code: 4001)
             for _ in 0..<3 {
                 guard case .binary = try client.receive() else {
-                    Issue.record("no frame")
+                    Issue.record("expected a frame")
                     return
                 }
             }
@@ -138,7 +138,7 @@ import WebSocketServer
         for client in clients {
             #expect(try client.receive() == .close(code: 1001, reason: "going away"))
         }
-        // The stop waits for the answers, and meanwhile nobody new is let in.
+        // The stop waits for the answers; meanwhile, new clients are refused.
         let late = try WebSocketClient(port: fixture.port)
         let response = try late.shakeHands()
         #expect(response.status == 503)

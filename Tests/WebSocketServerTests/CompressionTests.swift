@@ -14,18 +14,18 @@ import WebSocketServer
         return configuration
     }
 
-    /// Well compressible, and other bytes at every length.
+    /// Returns a text that compresses well and is different for each length.
     private static func text(_ length: Int) -> String {
         let items = (0...length / 40).map { "{\"objectType\":\"com.example.Job\",\"length\":\(length * 7 + $0 * $0)}" }
         return String(items.joined().prefix(length))
     }
 
-    /// Becomes half as long.
+    /// Returns bytes that compress to half their length.
     private static func noise(_ length: Int) -> [UInt8] {
         (0..<length).map { _ in UInt8.random(in: 0..<16) }
     }
 
-    /// The parameters that the answer has beside those it always has; nil where there is no agreement.
+    /// The response parameters besides the fixed ones; nil if no extension is agreed on.
     @Test(arguments: [
         ("permessage-deflate", ""), ("permessage-deflate; client_max_window_bits=10", ""),
         ("permessage-deflate; client_max_window_bits=\"8\"", ""),
@@ -116,7 +116,7 @@ import WebSocketServer
         #expect(try plain.receive() == .binary(bytes))
     }
 
-    /// Compressing is most of the work there is for a connection, and almost nothing of it shows in what is sent.
+    /// Compression is most of the work for a connection, but the size of the sent data hardly shows it.
     @Test func uncompressedSizeCountsTowardsTheTurn() throws {
         var configuration = Self.configuration()
         configuration.offerQueueFrames = 16
@@ -127,7 +127,7 @@ import WebSocketServer
             onMessage: { _, connection in
                 while connection.offer(WebSocketFrame(utf8: [UInt8](repeating: 0x78, count: 64 * 1024))) == .queued {}
             },
-            // When half of them are taken. What a turn has sent is counted at its end.
+            // Called when half of the frames have been taken. Messages sent in a turn are counted at its end.
             onDrained: { _ in sent.withLock { $0 = server.withLock { $0 }?.statistics.messagesSent } }
         )
         let fixture = try Fixture(configuration, handler: handler)
@@ -137,7 +137,7 @@ import WebSocketServer
         try client.sendText("go")
         for _ in 0..<16 {
             guard case .text = try client.receive() else {
-                Issue.record("no text")
+                Issue.record("expected a text message")
                 return
             }
         }
@@ -160,7 +160,7 @@ import WebSocketServer
         #expect(fixture.handler.current.messages.count == 2)
     }
 
-    /// A thousand times as long as they come.
+    /// The messages are a thousand times larger after decompression.
     @Test func highlyCompressedMessageCloses() throws {
         var configuration = Self.configuration()
         configuration.maximumMessageSize = 8 * 1024 * 1024
@@ -175,7 +175,7 @@ import WebSocketServer
         #expect(fixture.handler.current.messages.count == 3)
     }
 
-    /// Blocks of no bytes: such that end a stream, and such that do not.
+    /// Empty blocks, of which some end a stream and others do not.
     @Test(arguments: [[0x03, 0x00], [0x00, 0x00, 0x00, 0xff, 0xff]] as [[UInt8]])
     func emptyBlocksCountTowardsTheLimit(_ block: [UInt8]) throws {
         let fixture = try Fixture(Self.configuration())
@@ -192,7 +192,7 @@ import WebSocketServer
     @Test func streamMayEndAmidAMessage() throws {
         let fixture = try Fixture(Self.configuration())
         let client = try fixture.open(headers: [Self.offer])
-        // RFC 7692, 7.2.3.4, and 7.2.3.1 behind it.
+        // The examples of RFC 7692, 7.2.3.4 and 7.2.3.1, one after the other.
         let hello: [UInt8] = [0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00, 0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00]
         try client.sendFrame(opcode: 1, payload: hello, isCompressed: true)
         #expect(try client.receive() == .text("HelloHello"))
@@ -207,7 +207,7 @@ import WebSocketServer
             let client = try fixture.open(headers: [Self.offer])
             try client.sendFrame(opcode: 1, payload: payload, isCompressed: isCompressed)
             guard case .close(code: 1007, _) = try client.receive() else {
-                Issue.record("no 1007")
+                Issue.record("expected close code 1007")
                 return
             }
         }
@@ -222,12 +222,12 @@ import WebSocketServer
         let client = try fixture.open()
         try client.sendFrame(opcode: 2, payload: deflated([1, 2, 3]), isCompressed: true)
         guard case .close(code: 1002, _) = try client.receive() else {
-            Issue.record("no 1002")
+            Issue.record("expected close code 1002")
             return
         }
     }
 
-    /// On another frame than a message's first.
+    /// The mark is only valid in the first frame of a message.
     @Test(arguments: [(0, "x"), (0, ""), (10, "x"), (8, ""), (8, "\u{3}\u{e8}")] as [(UInt8, String)])
     func misplacedCompressionMarkCloses(_ frame: (opcode: UInt8, payload: String)) throws {
         let bytes = deflated(Array(Self.text(20_000).utf8))
@@ -277,7 +277,7 @@ import WebSocketServer
     }
 }
 
-/// What a client sends of a message.
+/// Returns the compressed payload of a message.
 private func deflated(_ bytes: [UInt8]) -> [UInt8] {
     var input = bytes
     var stream = z_stream()
@@ -295,7 +295,7 @@ private func deflated(_ bytes: [UInt8]) -> [UInt8] {
     }
 }
 
-/// Nil when it is malformed, or has more than four megabytes.
+/// Returns the decompressed payload; nil if it is malformed or larger than four megabytes.
 private func inflated(_ bytes: [UInt8]) -> [UInt8]? {
     var input = bytes + [0, 0, 0xff, 0xff]
     var stream = z_stream()
@@ -316,7 +316,7 @@ private func inflated(_ bytes: [UInt8]) -> [UInt8]? {
 }
 
 extension WebSocketClient {
-    /// Of a binary message, as it came.
+    /// Receives a binary message, and returns its payload without decompression.
     fileprivate func receivePayload() throws -> [UInt8] {
         let event = try receive()
         guard case .binary(let payload) = event else { throw Failure.malformed("\(event)") }

@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import WebSocketServer
 
-/// A started server behind a listening socket on a free port, and what its handler received.
+/// A started server that listens on a free port, and the calls that its handler received.
 final class Fixture: Sendable {
     let server: WebSocketServer
     let handler: RecordingHandler
@@ -40,7 +40,7 @@ final class Fixture: Sendable {
     }
 
     deinit {
-        // Ends the accept() under way; a listener must not be closed while another thread uses its number.
+        // Ends the pending accept(); the listener must not be closed while another thread uses its descriptor.
         shutdown(listener, Int32(SHUT_RDWR))
         accepting.wait()
         close(listener)
@@ -68,7 +68,7 @@ final class Fixture: Sendable {
     }
 }
 
-/// Echoes messages, and records every call.
+/// A handler that echoes messages and records every call.
 final class RecordingHandler: WebSocketHandler {
     struct Request: Sendable {
         var path: String
@@ -108,7 +108,7 @@ final class RecordingHandler: WebSocketHandler {
 
     var current: Record { record.withLock { $0 } }
 
-    /// Whether the record comes to satisfy `condition` within ten seconds.
+    /// Returns whether the record satisfies `condition` within ten seconds.
     func waits(_ condition: (Record) -> Bool) -> Bool {
         eventually { condition(current) }
     }
@@ -159,7 +159,7 @@ final class RecordingHandler: WebSocketHandler {
     }
 }
 
-/// Whether `condition` comes to hold in time.
+/// Returns whether `condition` holds in time.
 func eventually(within seconds: Double = 10, _ condition: () -> Bool) -> Bool {
     let deadline = Date(timeIntervalSinceNow: seconds)
     while !condition() {

@@ -76,7 +76,7 @@ import WebSocketServer
         #expect(fixture.handler.current.messages.count == 1)
     }
 
-    /// Reading it would take turns from the others, and a peer could keep the server at it until the close times out.
+    /// Reading the rest would delay other connections, and a peer could occupy the server until the close times out.
     @Test func restOfARefusedMessageIsNotRead() throws {
         var configuration = WebSocketServer.Configuration()
         configuration.maximumMessageSize = 10_000
@@ -96,7 +96,7 @@ import WebSocketServer
                 taken += part.count
             }
         } catch {}
-        // What the socket buffers of both sides hold.
+        // The capacity of the socket buffers on both sides.
         #expect(taken < 64 << 20)
         #expect(fixture.handler.waits { $0.closes.values.first == 1009 })
     }
@@ -106,7 +106,7 @@ import WebSocketServer
         let client = try fixture.open()
         try client.sendFrame(opcode: 1, payload: [0x66, 0xc3, 0x28])
         guard case .close(code: 1007, _) = try client.receive() else {
-            Issue.record("no 1007")
+            Issue.record("expected close code 1007")
             return
         }
         #expect(fixture.handler.current.messages.isEmpty)
@@ -128,7 +128,7 @@ import WebSocketServer
         for _ in 0..<3 {
             let event = try client.receive()
             guard case .ping(let payload) = event else {
-                Issue.record("\(event) is no ping")
+                Issue.record("\(event) is not a ping")
                 return
             }
             try client.sendPong(payload)
@@ -154,7 +154,7 @@ import WebSocketServer
         configuration.messageTimeout = .seconds(1)
         let fixture = try Fixture(configuration)
         let client = try fixture.open()
-        // The timer of a message that was finished in time does not end the next one.
+        // The timer of a message that was completed in time must not end the next one.
         try client.sendFrame(opcode: 2, payload: [1], isFinal: false)
         usleep(500_000)
         try client.sendFrame(opcode: 0, payload: [2])
@@ -163,7 +163,7 @@ import WebSocketServer
         usleep(700_000)
         try client.sendFrame(opcode: 0, payload: [4])
         #expect(try client.receive() == .binary([3, 4]))
-        // However many bytes come.
+        // The time limit applies even if bytes keep arriving.
         try client.sendFrame(opcode: 2, payload: [5], isFinal: false)
         let began = ContinuousClock.now
         var event: WebSocketClient.Event?
@@ -175,7 +175,7 @@ import WebSocketServer
         #expect(.now - began > .milliseconds(900))
     }
 
-    /// Has 64 KiB.
+    /// A budget of 64 KiB.
     private final class Budget: WebSocketServer.ByteBudget {
         private let state = Mutex((taken: 0, steps: [Int]()))
         var taken: Int { state.withLock { $0.taken } }

@@ -5,7 +5,7 @@ import Testing
 import WebSocketServer
 
 @Suite struct OfferTests {
-    /// Offers numbered frames until one is turned down, and goes on when there is room.
+    /// Offers numbered frames until one is refused, and continues when there is room.
     private final class Streamer: Sendable {
         let frames: Int
         let length: Int
@@ -53,7 +53,7 @@ import WebSocketServer
         let client = try WebSocketClient(port: fixture.port, receiveBuffer: 4096)
         try #require(try client.shakeHands().status == 101)
         try client.sendText("go")
-        // The sockets are full, and then the queue.
+        // First the sockets fill up, then the queue.
         try #require(eventually { streamer.refusals > fixture.handler.current.drains })
         try #require(streamer.next < streamer.frames)
         let deadline = Date(timeIntervalSinceNow: 60)
@@ -64,7 +64,7 @@ import WebSocketServer
         #expect(fixture.server.statistics.messagesSent == streamer.frames)
     }
 
-    /// The limits are so small that nearly every offer of this thread meets the service thread's taking.
+    /// The limits are so small that nearly every offer on this thread competes with the service thread.
     @Test(arguments: [1, 2, 3]) func everyRefusalIsFollowedByOneCall(_ limit: Int) throws {
         let rounds = 5000
         var configuration = WebSocketServer.Configuration()
@@ -101,7 +101,7 @@ import WebSocketServer
             configuration,
             handler: RecordingHandler(
                 onMessage: { message, connection in
-                    // On the service thread nothing leaves the queue meanwhile.
+                    // On the service thread, nothing leaves the queue during the offers.
                     guard case .text(let lengths) = message else { return }
                     let answered = lengths.split(separator: " ").compactMap { Int($0) }.map {
                         connection.offer(WebSocketFrame(binary: [UInt8](repeating: 0, count: $0)))
@@ -160,7 +160,7 @@ extension OfferTests {
                 for prefix in ["a", ""] {
                     let frame = WebSocketFrame(utf8Parts: [Array(prefix.utf8), shared, [0x63]])
                     #expect(frame.count == prefix.utf8.count + shared.count + 1)
-                    // A frame longer than half of the queue leaves no room for a second one.
+                    // A frame larger than half of the queue leaves no room for a second one.
                     #expect(connection.offer(frame) == (prefix == "a" ? .queued : .full))
                 }
             })
@@ -184,7 +184,7 @@ extension OfferTests {
             let frame = WebSocketFrame(binary: [UInt8](repeating: 1, count: length))
             #expect(connection.offer(frame, holding: holder) == .queued)
         }
-        // The frame is longer than the queue, and its sending has begun: it takes all of the room until it is sent.
+        // The frame is larger than the queue, and is being sent. It uses the whole queue until it is sent.
         #expect(!eventually(within: 0.2) { connection.offer(WebSocketFrame(binary: [0])) != .full })
         #expect(held != nil)
         #expect(try client.receive() == .binary([UInt8](repeating: 1, count: length)))

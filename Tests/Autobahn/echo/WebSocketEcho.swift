@@ -4,11 +4,11 @@ import Logging
 import Synchronization
 import WebSocketServer
 
-/// Serves an echo on 127.0.0.1 until it is killed: `websocket-echo [--compression] [port]`. Without a port it takes a free
-/// one. Prints the port.
+/// Serves an echo on 127.0.0.1 until it is killed: `websocket-echo [--compression] [port]`. Uses a free port by
+/// default, and prints the port.
 @main
 final class WebSocketEcho: WebSocketHandler {
-    /// What a connection's queue has no room for yet, by its id. The suite bounds it.
+    /// Frames that do not fit into the queue of a connection yet, by its id. The test suite limits their number.
     private let waiting = Mutex<[UInt64: [WebSocketFrame]]>([:])
 
     static func main() throws {
@@ -18,7 +18,7 @@ final class WebSocketEcho: WebSocketHandler {
         if configuration.allowsCompression {
             arguments.removeFirst()
         }
-        // The suite's longest message has 16 MiB.
+        // The longest message of the test suite has 16 MiB.
         configuration.maximumMessageSize = 32 * 1024 * 1024
         guard arguments.count <= 1, let port = UInt16(arguments.first ?? "0"), let listener = listen(on: port) else {
             FileHandle.standardError.write(Data("usage: websocket-echo [--compression] [port that is free]\n".utf8))

@@ -54,7 +54,7 @@ import Testing
             (received.values.last ?? 0) > first + 5 * Self.channels
         }
         let numbers = received.values.filter { $0 >= first }
-        #expect(numbers == Array(first..<(first + numbers.count)), "no event is missing and none comes twice")
+        #expect(numbers == Array(first..<(first + numbers.count)), "no event is missing or delivered twice")
         try agent.publishRaw(.with(topic: "from-agent", payload: "here"))
         try observer.waitFor { $0.text == "here" }
         let lost = Set(1..<first).subtracting(received.values).count
@@ -65,7 +65,7 @@ import Testing
         await agent.stop()
     }
 
-    /// An agent that publishes numbered events, a hundred a second, to channels in turn.
+    /// An agent that publishes a hundred numbered events per second, to channels in turn.
     private final class Load: Sendable {
         private let agent: CommunicationManager
         private let counter: Counter
@@ -87,7 +87,7 @@ import Testing
                     let object = makeObject("com.example.Load", name: "\(next)")
                     try agent.publishChannel(.with(object: object, channelId: "load.\(next % channels)"))
                     counter.number.store(next, ordering: .relaxed)
-                    // The pace of the load.
+                    // The rate of the load.
                     try await Task.sleep(for: .milliseconds(10))
                 }
             }

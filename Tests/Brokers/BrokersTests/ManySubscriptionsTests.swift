@@ -8,7 +8,7 @@ import Testing
     private static let count = 5000
     private static let section = "5,000 subscriptions"
     private static let columns = ["broker", "step", "online", "all stand", "standing when online", "processor time"]
-    /// Seconds; RabbitMQ itself takes up to 20.
+    /// The maximum time in seconds; RabbitMQ itself takes up to 20.
     private static let limit = 180.0
 
     @Test func manySubscriptionsWorkOnMosquitto() async throws {
@@ -22,7 +22,7 @@ import Testing
     }
 
     private func check(on port: UInt16, _ broker: String) async throws {
-        // The proxy is there to cut the connection while the broker goes on.
+        // The proxy can cut the connection while the broker keeps running.
         let proxy = try await FaultProxy(before: port)
         let agent = try makeAgent(options(proxy.port, dialect: .slashes))
         let standing = Standing()
@@ -89,7 +89,7 @@ import Testing
         await publisher.stop()
     }
 
-    /// Seconds of processor time that this process has used.
+    /// The processor time of this process so far, in seconds.
     private static var processorTime: Double {
         var time = timespec()
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)

@@ -3,7 +3,7 @@ import CoatyMQTT
 import TestSupport
 import Testing
 
-/// Brokers that mistreat SUBSCRIBE packets.
+/// Brokers that handle SUBSCRIBE packets incorrectly.
 @Suite(.serialized, .needsBrokers, .timeLimit(.minutes(3))) struct SubscribeFaultTests {
     private static let section = "Brokers with faults"
 
@@ -78,7 +78,7 @@ import Testing
         await agent.stop()
     }
 
-    /// The defect: with thousands of SUBSCRIBE packets before it, a ping was answered too late, and the connection was left.
+    /// Regression test: a ping behind thousands of SUBSCRIBE packets was answered too late, and the agent disconnected.
     @Test func slowSubscriptionsDoNotCauseDisconnect() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }

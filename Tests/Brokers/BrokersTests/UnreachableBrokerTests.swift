@@ -3,10 +3,10 @@ import CoatyMQTT
 import TestSupport
 import Testing
 
-/// Brokers that stop answering, and addresses that lead nowhere.
+/// Brokers that stop answering, and addresses that do not respond.
 @Suite(.serialized, .needsBrokers, .timeLimit(.minutes(2))) struct UnreachableBrokerTests {
     private static let section = "Brokers that do not answer"
-    /// Seconds; the agent asks for a sign of life after one of them, and waits for the answer for another.
+    /// Seconds. The agent sends a ping after this time, and waits for the reply for the same time.
     private static let keepAlive: UInt16 = 5
 
     @Test func frozenBrokerIsNoticedAndUsedAgain() async throws {

@@ -21,7 +21,7 @@ import Testing
         var agent: AgentProcess? = try AgentProcess(brokerPort: Bench.port(ofNode: nodes.agent), namespace: namespace)
         let id = try #require(agent.map(\.id))
         try await eventually("the agent is advertised") { advertised.values.contains { $0.string == id } }
-        // Ends the process with SIGKILL: the system closes its connection without a DISCONNECT.
+        // Kill the process with SIGKILL, so that its connection closes without a DISCONNECT.
         agent = nil
         let seconds = try await eventually("the will arrives") { deadvertised.values.contains { $0.string == id } }
         #expect(deadvertised.values.count { $0.string == id } == 1)

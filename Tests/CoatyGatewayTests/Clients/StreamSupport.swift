@@ -13,7 +13,7 @@ final class SteeredTransport: FrameTransport {
         var frames: [String] = []
         var finished: [ConnectionEnd] = []
         var aborts = 0
-        /// What the accepted frames are charged; empty unless they are to be sent later.
+        /// The charges of the accepted frames; empty unless the frames are sent later.
         var unsent: [Charge] = []
         var sendsLater = false
     }

@@ -200,7 +200,7 @@ import Testing
             case .event(let number):
                 #expect(number > last)
                 if overflow == .dropOldest {
-                    #expect(number == delivered + dropped + 1, "the gap is not where it belongs")
+                    #expect(number == delivered + dropped + 1, "the gap is in the wrong place")
                 }
                 last = number
                 delivered += 1
@@ -210,7 +210,7 @@ import Testing
         }
         #expect(delivered + dropped == sent)
         if overflow == .latest {
-            for number in newest.values { #expect(popped.contains(.event(number)), "the newest of an object is lost") }
+            for number in newest.values { #expect(popped.contains(.event(number)), "the newest event is missing") }
         }
     }
 }

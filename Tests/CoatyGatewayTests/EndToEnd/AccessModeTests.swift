@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Who may use a gateway without configured roles, by where it listens and by which broker it uses.
+/// Access to a gateway without configured roles, depending on its address and its broker.
 @Suite struct AccessModeTests {
     private static let privateBroker = ["--embedded-broker-listen", "127.0.0.1:0"]
     private static let publicPaths = ["/healthz", "/readyz", "/", "/client.js", "/openapi.yaml"]
@@ -10,7 +10,7 @@ import Testing
 
     private static func bearer(_ token: String) -> [(String, String)] { [("Authorization", "Bearer \(token)")] }
 
-    /// The token in the console link on standard output; nil if there is no link.
+    /// Returns the token in the console link on standard output; nil if there is no link.
     private static func printedToken(_ gateway: GatewayProcess) throws -> String? {
         let lines = gateway.output.split(separator: "\n")
         guard lines.count > 1 else { return nil }
@@ -73,7 +73,7 @@ import Testing
             let token = try #require(try Self.printedToken(gateway), "\(gateway.output)")
             try Self.expectClosed(gateway, token: token)
             #expect(!gateway.log.contains(token))
-            // It stays valid, and is printed once.
+            // The token stays valid, and is printed only once.
             gateway.signal(SIGHUP)
             try waitUntil("the gateway has reloaded") { gateway.log.contains(": configuration reloaded") }
             try Self.expectClosed(gateway, token: token)
@@ -112,7 +112,7 @@ import Testing
         #expect(!local.log.contains("warning"))
     }
 
-    /// The configured roles apply to loopback too, and the token of the environment is one more.
+    /// The configured roles apply to loopback, too. The token of the environment is valid in addition.
     @Test func configuredRolesApplyOnLoopback() throws {
         let file = AccessFile(tokens: [.init("reader", "reader")], roles: ["reader": ["{read: [info]}"]])
         let scene = try AccessScene(file)

@@ -11,7 +11,7 @@ struct AccessFile {
         var roles: [String]
         /// A JSON object.
         var attributes = "{}"
-        /// The client presents one of these.
+        /// The client may present any of these.
         var secrets: [String] = []
 
         init(_ name: String, _ roles: String..., site: String? = nil, secrets: [String]? = nil) {
@@ -33,13 +33,13 @@ struct AccessFile {
     /// The grants of each role, each in one line of YAML.
     var roles: [String: [String]] = [:]
 
-    /// True for objects of the principal's own site.
+    /// A condition that is true for objects of the principal's site.
     static let ownSite = #"["object.site", ["Equals", {property: "principal.site"}]]"#
 
-    /// The only secret of a token that names none.
+    /// Returns the secret of a token without explicit secrets.
     static func secret(of name: String) -> String { "coaty_secret-of-\(name)-0123456789" }
 
-    /// One grant in each line, so that errors name the line.
+    /// The mapping as YAML, with one grant in each line, so that an error's line number identifies the grant.
     var yaml: String {
         var lines = ["access:", "  tokens:"]
         for token in tokens {
@@ -66,13 +66,13 @@ struct AccessFile {
     }
 }
 
-/// A gateway with configured access at a broker of the test's own, and another client of the broker.
+/// A gateway with configured access, its broker, and another client of the broker.
 final class AccessScene {
     let broker: BrokerProcess
     let agent: MQTTTestClient
     let gateway: GatewayProcess
     let folder = FileManager.default.temporaryDirectory.appending(path: "access-\(UUID().uuidString)")
-    /// Number of reloads so far, and of those that the gateway has refused.
+    /// Number of reloads that the gateway has applied.
     private var reloads = 0
     private var refusals = 0
 
@@ -81,9 +81,11 @@ final class AccessScene {
     /// The audit log.
     var audit: String { (try? String(contentsOfFile: folder.appending(path: "audit").path, encoding: .utf8)) ?? "" }
 
+    /// Starts a broker, an agent and a gateway.
+    ///
     /// - Parameters:
     ///   - settings: further lines of the configuration file.
-    ///   - isEncrypted: whether the arguments make the gateway speak TLS.
+    ///   - isEncrypted: whether the arguments enable TLS.
     init(_ file: AccessFile, _ arguments: [String] = [], settings: String = "", isEncrypted: Bool = false) throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         broker = try BrokerProcess()
@@ -110,7 +112,9 @@ final class AccessScene {
 
     // MARK: - Clients
 
-    /// - Parameter name: the token; nil for none.
+    /// Returns the headers of a client.
+    ///
+    /// - Parameter name: the client's token; nil for none.
     static func headers(_ name: String?) -> [(String, String)] {
         name.map { [("Authorization", "Bearer " + AccessFile.secret(of: $0))] } ?? []
     }
@@ -131,41 +135,41 @@ final class AccessScene {
         try gateway.frameClient(target, headers: Self.headers(name))
     }
 
-    /// Opens an event stream, and returns when its subscription stands.
+    /// Opens an event stream, and returns when its subscription is active.
     func events(_ target: String, as name: String?) throws -> EventStreamClient {
         try gateway.eventStream(target, headers: Self.headers(name))
     }
 
     // MARK: - Reloading
 
-    /// Replaces the configuration file and has the gateway read it; returns when the new access is in force.
+    /// Replaces the configuration file, reloads it, and returns when the new access applies.
     func reload(_ file: AccessFile) throws {
         try signal(file.yaml)
         reloads += 1
         try untilLogged(": configuration reloaded", reloads)
     }
 
-    /// Replaces the configuration file by one that the gateway refuses.
+    /// Replaces the configuration file with text that the gateway refuses.
     ///
-    /// - Returns: the line of the log with the reason.
+    /// - Returns: the log line with the reason.
     func reload(bad text: String) throws -> String {
         try signal(text)
         refusals += 1
         return try untilLogged("the configuration was not reloaded", refusals)
     }
 
-    /// Replaces the configuration file and signals, without waiting.
+    /// Replaces the configuration file and signals the gateway, without waiting.
     func signal(_ text: String) throws {
         try text.write(toFile: path, atomically: false, encoding: .utf8)
         gateway.signal(SIGHUP)
     }
 
-    /// - Returns: the last line with the message.
+    /// Waits until the log has this number of lines with the message, and returns the last one.
     @discardableResult
     private func untilLogged(_ message: String, _ count: Int) throws -> String {
         var lines: [Substring] = []
         try waitUntil("\(count) times in the log: \(message)") {
-            // Complete lines only: of one that crosses a page of the file, a reader may see the beginning before the end is written.
+            // Only complete lines: if a line crosses a page of the file, its beginning may be visible before its end.
             lines = gateway.log.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
                 .filter { $0.contains(message) }
             return lines.count >= count
@@ -177,7 +181,7 @@ final class AccessScene {
 
     static func id() -> String { UUID().uuidString.lowercased() }
 
-    /// An object of a site.
+    /// Returns an object with the attribute `site`.
     static func lamp(
         _ name: String,
         site: String?,
@@ -189,14 +193,14 @@ final class AccessScene {
             + (site.map { #","site":"\#($0)""# } ?? "") + members + "}"
     }
 
-    /// Publishes a Coaty event as an agent does.
+    /// Publishes a Coaty event in the name of an agent.
     func publish(_ event: String, _ payload: String, source: String = "agent") throws {
         let topics = event.split(separator: "/", maxSplits: 1)
         let rest = topics.count > 1 ? "/" + topics[1] : ""
         try agent.publish("coaty/3/-/\(topics[0])/\(source)\(rest)", payload)
     }
 
-    /// Publishes an Advertise event for core type and object type, as an agent does.
+    /// Publishes an Advertise event for core type and object type in the name of an agent.
     func advertise(_ object: String, type: String = "com.example.Lamp") throws {
         for name in ["CoatyObject", ":" + type] { try publish("ADV:\(name)", #"{"object":\#(object)}"#) }
     }

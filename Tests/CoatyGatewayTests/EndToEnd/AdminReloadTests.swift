@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What `POST /v1/admin/reload` answers.
+/// The answers of `POST /v1/admin/reload`.
 @Suite struct AdminReloadTests {
     private static let path = "/v1/admin/reload"
     private static let file = AccessFile(
@@ -27,11 +27,12 @@ import Testing
                 == "reload not supported for name, resume-window, http-threads: restart the gateway"
         )
         #expect(scene.gateway.log.contains("reload not supported for name, resume-window, http-threads"))
-        // Nothing of it is in force, also what could be.
+        // No setting was applied, not even those that can change at runtime.
         let headers = AccessScene.headers("reader") + [("Origin", "https://a.example")]
         #expect(try scene.gateway.request("GET", "/v1/status", headers: headers).status == 403)
         #expect(!scene.gateway.log.contains(" debug "))
-        // The values that are in force may be written in another place, and settings that can change do.
+        // Unchanged settings that need a restart may be written differently; settings that can change at runtime are
+        // applied.
         let applied = try reload(scene, "log-level: debug\nallowed-origins: https://a.example\nresume-window: 10\n")
         #expect(applied.text == #"{"changed":["allowed-origins","log-level"]}"#, "\(applied.text)")
         #expect(try scene.gateway.request("GET", "/v1/status", headers: headers).status == 200)
@@ -59,12 +60,12 @@ import Testing
         #expect(try scene.post(Self.path, "", as: "reader").status == 403)
         #expect(try scene.post(Self.path, "", as: nil).status == 401)
         #expect(!scene.gateway.log.contains("configuration reloaded"))
-        // Also while the gateway is paused.
+        // A reload also works while the gateway is paused.
         #expect(try scene.post("/v1/admin/pause", "", as: "operator").status == 200)
         #expect(try scene.post(Self.path, "", as: "operator").status == 200)
     }
 
-    /// Smaller shares leave what clients have.
+    /// Lower limits do not end existing subscriptions.
     @Test func reloadChangesSharesOfConnectedClients() throws {
         let file = AccessFile(tokens: [.init("admin", "admin")])
         let setting = "maximum-subscriptions-per-client: "
@@ -90,7 +91,8 @@ import Testing
         #expect(try client.next(of: "a", "event").objectName == "one")
     }
 
-    /// The configured rules count again, also after a restart, until they are changed over REST.
+    /// Rules set over REST replace the configured ones until these change in the file; the last change also survives a
+    /// restart.
     @Test func onlyChangedRulesAreReplaced() throws {
         let scene = try RoutingScene(state: true)
         let rulesPath = RoutingScene.path + "/rules"

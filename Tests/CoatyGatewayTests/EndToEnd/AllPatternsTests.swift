@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Every communication pattern, both ways: REST and streams at one side, at the other an agent in a process of its own.
+/// Every communication pattern in both directions, between clients of REST and streams and an agent in another process.
 @Suite(.frameChecks) struct AllPatternsTests {
     private static let part = #"{"objectTypes":["com.example.Part"]}"#
     private static let thing = #"{"objectTypes":["com.example.Thing"]}"#
@@ -90,11 +90,11 @@ import Testing
         let failed = try one(call + #"{"parameters":["1"]}"#, "return").data["error"] as? [String: Any]
         #expect(failed?["code"] as? Int == -32602)
 
-        // How else a request ends.
+        // The other reasons why a request ends.
         let query = #""event":"query","data":\#(Self.thing),"limit":0,"timeout":60000,"#
         let (matching, until) = try client.request(query + #""until":["name",["Equals","second"]]"#)
         #expect(matching.count == 1 && until == "until")
-        // With the end the id is free.
+        // The id is free again when the request has ended.
         for _ in 0..<50 {
             #expect(try client.ask("request", id: "again", #""event":"discover","data":\#(Self.thing)"#).op == "ok")
             #expect(try client.next(of: "again").op == "response")
@@ -111,14 +111,14 @@ import Testing
 
     // MARK: - From the agent
 
-    /// What the agent does, and who gets it.
+    /// An event that the agent publishes, and its subscription.
     private struct Pattern {
         let event: String
-        /// Besides the event, in a query and in a frame.
+        /// Parameters besides the event, for a query and for a frame.
         var parameters: [(String, String)] = []
-        /// The rest of the instruction to the agent, after the event.
+        /// The rest of the agent's instruction, after the event.
         let instruction: String
-        /// A member of the frames, besides those of all.
+        /// A member that the frames have besides the common ones.
         var member: (String, String)?
 
         var isRequest: Bool { ["discover", "query", "update", "call"].contains(event) }
@@ -202,12 +202,12 @@ import Testing
             if pattern.event == "raw" {
                 #expect(frame.data as? [String: String] == ["encoding": "base64", "value": "b2N0ZXRz"])
             }
-            // One event, in one text; the id stands in the frames of many subscriptions alone.
+            // Each transport delivers the same text; only frames of connections with many subscriptions have an id.
             #expect(alone.text == frame.text.replacing(#","id":"\#(id)""#, with: ""))
             #expect(event.text == alone.text && event.name == "event" && event.id == frame["cursor"])
             #expect(frame["cursor"] != nil)
         }
-        // What only IO routers say.
+        // Only IO routers publish Associate events.
         try all.subscribe("asc", #""event":"associate","contextName":"Greenhouse""#)
         let association = #"{"ioSourceId":"s","ioActorId":"a","associatingRoute":"r"}"#
         try scene.agent.publish("coaty/3/-/ASC:Greenhouse/router", association)
@@ -247,7 +247,7 @@ import Testing
         }
     }
 
-    /// Lets a client observe requests of all kinds and answer them, with answers first that are refused.
+    /// Observes and answers requests of all kinds; sends refused answers first.
     private func serve(
         _ client: FrameClient,
         of source: String,

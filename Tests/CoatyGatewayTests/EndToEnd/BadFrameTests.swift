@@ -2,11 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What clients must not say on `/v1/ws`: it is answered, and harms nothing else.
+/// Invalid frames on `/v1/ws`: each is answered, and does not affect anything else.
 @Suite(.frameChecks) struct BadFrameTests {
     private static let object = Scene.job("o")
 
-    /// Texts that the client schema refuses, with the status and the place of the error.
+    /// Texts that do not match the client schema, with the status and the pointer of the error.
     private static let invalid: [(String, Int, String?)] = [
         ("[]", 400, ""), ("null", 400, ""), ("1", 400, ""), (#""ping""#, 400, ""), ("{}", 400, "/id"),
         (#"{"op":"ping"}"#, 400, "/id"), (#"{"op":"ping","id":1}"#, 400, "/id"),
@@ -76,7 +76,8 @@ import Testing
         (#"{"op":"identify","id":"x","name":1}"#, 400, "/name"),
     ]
 
-    /// Texts that the gateway refuses all the same: JSON Schema does not know what is under way, nor what others advertise.
+    /// Valid texts that the gateway refuses, because a schema knows neither the open subscriptions nor the objects in
+    /// the network.
     private static let refused: [(String, Int, String?)] = [
         (#"{"op":"subscribe","id":"s","event":"deadvertise"}"#, 409, nil),
         (#"{"op":"unsubscribe","id":"x"}"#, 404, nil), (#"{"op":"cancel","id":"s"}"#, 404, nil),
@@ -198,13 +199,13 @@ import Testing
         let witness = try scene.gateway.frameClient()
         try witness.subscribe("s", #""event":"channel","channelId":"c""#)
         let flooding = try scene.gateway.frameClient(receiveBuffer: 4096)
-        // So many that the answers do not fit into the buffers of the sockets.
+        // So many frames that the answers do not fit into the socket buffers.
         let frame = #"{"op":"ping","id":"\#(String(repeating: "i", count: 128))"}"#
         do {
             for _ in 0..<20_000 { try flooding.socket.sendText(frame) }
             #expect(try flooding.closeCode() == 4001)
         } catch WebSocketClient.Failure.socket(ECONNRESET) {
-            // It was cut before it had read its close frame.
+            // The connection was reset before the client had read the close frame.
         } catch WebSocketClient.Failure.socket(EPIPE) {
         }
         try scene.agent.publish("coaty/3/-/CHN:c/source", #"{"object":\#(Self.object)}"#)
@@ -218,7 +219,7 @@ import Testing
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
         try waitUntil("the gateway is ready") { try gateway.request("GET", "/readyz").status == 200 }
         let client = try gateway.frameClient()
-        // Those behind the first find that it was refused; the id is free each time.
+        // Subscriptions after the first are also refused, and the id is free each time.
         for _ in 0..<50 {
             let refused = try client.ask("subscribe", id: "x", #""event":"raw","topic":"secret/#""#)
             #expect(refused.op == "error" && refused.json["status"] as? Int == 403, "\(refused)")

@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The broker goes and comes back.
+/// Loss and return of the broker.
 @Suite struct BrokerLossTests {
     @Test func recoversFromBrokerCrashUnderLoad() throws {
         let scene = try Scene()
@@ -32,10 +32,10 @@ import Testing
         let numbers = seen.compactMap { text in outcomes.indices.first { Load.body("\($0)") == text } }
         #expect(numbers == numbers.sorted(), "all arrive in order")
         let first = try #require(outcomes.firstIndex(of: .deferred))
-        #expect(Set(numbers).isSuperset(of: first..<outcomes.count), "all that was deferred arrives, and all behind it")
+        #expect(Set(numbers).isSuperset(of: first..<outcomes.count), "all deferred events arrive, and all later ones")
         #expect(!outcomes.contains(.refused))
 
-        // The gateway subscribes before it sends what was deferred.
+        // The gateway subscribes before it sends the deferred events.
         #expect(try stream.receiveWithoutCursor() == #"{"op":"gap","dropped":null}"#)
         try observer.publish("coaty/3/-/CHN:in/a", #"{"objects":[]}"#)
         guard case .text(let text) = try stream.receive(), text.contains(#""event":"channel""#) else {
@@ -44,7 +44,8 @@ import Testing
         }
     }
 
-    /// Restarts a broker while the gateway is held still, so that a new observer is there before the gateway is back.
+    /// Restarts the broker while the gateway is stopped, so that an observer can subscribe before the gateway
+    /// reconnects.
     private static func restart(
         _ broker: BrokerProcess,
         before gateway: GatewayProcess,
@@ -161,7 +162,7 @@ import Testing
         #expect(try !isReady())
         try use("ca.pem", as: authority)
         try waitUntil("ready with the right authority") { try isReady() }
-        // The running connection goes on with what it has, and the next one has the new certificate.
+        // The current connection keeps its certificate; the next one uses the new certificate.
         try certificates.make("second", "subjectAltName=DNS:second.example")
         for kind in ["pem", "key"] { try use("second.\(kind)", as: "\(own).\(kind)") }
         #expect(try isReady())
@@ -171,12 +172,12 @@ import Testing
         }
     }
 
-    /// What mosquitto_passwd makes of `s@cret`.
+    /// The mosquitto_passwd hash of `s@cret`.
     static let passwordHash =
         "$7$101$Hj8pLBndYXBICsJp$S1TLRZeOLPCuShvd+z/0X6Hw9bzjQFfiNzTmF26KYEFU2dD+MaM2yMFxQk28TvX7pZO5PA5tBCRgNOVUIS53Ow=="
 }
 
-/// Publishes numbered objects on the channel `load`, one after the other, and notes what became of each.
+/// Publishes numbered objects on the channel `load`, one after the other, and records the outcome of each.
 private final class Load: Sendable {
     enum Outcome { case sent, deferred, refused }
 

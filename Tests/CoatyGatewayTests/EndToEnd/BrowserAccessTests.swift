@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What web pages of other origins and foreign host names are allowed to do, on every transport.
+/// Requests of web pages from other origins and with foreign host names, on every transport.
 @Suite struct BrowserAccessTests {
     private static let foreign = "https://evil.example"
     private static let allowed = "https://app.example.com"
@@ -81,7 +81,7 @@ import Testing
         ] {
             #expect(try answers(gateway, [("Host", own), ("Origin", origin)]) == refused, "\(origin)")
         }
-        #expect(try gateway.request("GET", "/v1/status").status == 200, "no page, no origin")
+        #expect(try gateway.request("GET", "/v1/status").status == 200, "a client that is not a page sends no origin")
         // A page doesn't learn why it is refused, so the log names the origin.
         let line = "a page of another origin was refused; allowed-origins lists the origins that are allowed origin="
         try waitUntil("the log names the origin") { gateway.log.contains(line + Self.foreign) }
@@ -99,13 +99,13 @@ import Testing
             "evil.example", "evil.example:\(gateway.port)", "sub.gateway.example.com", "localhost.evil.example",
         ] {
             #expect(try answers(gateway, [("Host", host)]) == refused, "\(host)")
-            // A page of a rebound name has the gateway's own origin.
+            // A page with a rebound host name has the same origin as the gateway.
             #expect(try answers(gateway, [("Host", host), ("Origin", "http://\(host)")]) == refused, "\(host)")
         }
         for path in ["/healthz", "/readyz"] {
             #expect(try gateway.request("GET", path, headers: [("Host", "evil.example")]).status == 200, "\(path)")
         }
-        // The authority of an absolute target goes before the Host field.
+        // The authority of an absolute target overrides the Host field.
         let absolute = try RawConnection(port: gateway.port)
         try absolute.send("GET http://evil.example/v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
         #expect(try absolute.readResponse().problem == "host-not-allowed")
@@ -144,7 +144,7 @@ import Testing
             ] {
                 let own = try connection.request(method, path, headers: headers)
                 #expect(Self.corsFields.allSatisfy { own.headers[$0] == nil } && own.status == answer.status, "\(path)")
-                // What caches keep depends on the origin.
+                // The response varies by origin, and caches must know it.
                 #expect(
                     own.headers["vary"]
                         == (own.headers["cache-control"] == "no-cache" || path.hasSuffix("yaml") ? "Origin" : nil)
@@ -154,7 +154,7 @@ import Testing
         let stream = try RawConnection(port: gateway.port)
         try stream.send("GET /v1/sse/deadvertise HTTP/1.1\r\nHost: localhost\r\nOrigin: \(Self.allowed)\r\n\r\n")
         #expect(try stream.readHead().headers["access-control-allow-origin"] == Self.allowed)
-        // The server's own refusals can be read, too.
+        // Pages can also read refusals of the HTTP server itself.
         let tooLarge = try RawConnection(port: gateway.port)
         try tooLarge.send(
             "POST /v1/advertise HTTP/1.1\r\nHost: localhost\r\nOrigin: \(Self.allowed)\r\nContent-Length: 9999999\r\n\r\n"
@@ -195,12 +195,12 @@ import Testing
             #expect(other.status == 403 && other.problem == "origin-not-allowed")
             #expect(other.headers.keys.allSatisfy { !$0.hasPrefix("access-control") })
         }
-        // Without its fields it is an ordinary OPTIONS request.
+        // Without the fields of a preflight, it is an ordinary OPTIONS request.
         let plain = try gateway.request("OPTIONS", "/v1/advertise", headers: [("Origin", Self.allowed)])
         #expect(plain.status == 204 && plain.headers["allow"] == "POST, OPTIONS")
     }
 
-    /// What pages load into images and frames has no `Origin`.
+    /// Requests for images and frames have no `Origin`.
     @Test func embeddingIsRefused() throws {
         let gateway = try Self.gateway()
         for (site, destination, status) in [
@@ -231,8 +231,8 @@ import Testing
         #expect(unknown.status == 204 && unknown.headers["access-control-allow-methods"]?.contains("PUT") ?? false)
     }
 
-    /// What browsers send to another origin without asking: GET, HEAD and POST with these media types or none. If a browser did
-    /// not send `Origin`, nothing may happen all the same.
+    /// Requests that browsers send to other origins without a preflight: GET, HEAD and POST with these media types or
+    /// none. They must not change anything, even if a browser does not send `Origin`.
     @Test func crossSiteSimpleRequestsChangeNothing() throws {
         let scene = try Scene()
         let id = UUID().uuidString.lowercased()

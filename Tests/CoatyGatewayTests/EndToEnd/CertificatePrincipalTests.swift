@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    /// The client sends no certificate again when it resumes a session of TLS.
+    /// A client that resumes a TLS session does not send its certificate again.
     @Test(arguments: ["-tls1_2", "-tls1_3"]) func resumedTLSSessionKeepsThePrincipal(version: String) throws {
         let request = certificates.path("request")
         try "GET /v1/access HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -110,7 +110,8 @@ import Testing
         _ = try events.read(until: "from a device")
     }
 
-    /// A browser presents a certificate for each page, so a page must not reach the gateway under a name of its own.
+    /// A browser presents a client certificate for every page, so a page with a rebound host name must not reach the
+    /// gateway.
     @Test func aForeignHostNameIsRefused() throws {
         let client = try client("client")
         #expect(try client.request("GET /v1/access", host: "rebound.example").contains(" 421 "))
@@ -147,7 +148,7 @@ import Testing
         let socket = try client("short")
         _ = try socket.open("/v1/ws/advertise?objectType=com.example.Job", until: #"{"op":"ok""#)
         #expect(try socket.read(until: #""status":401"#).contains("token-expired"))
-        // The certificate has no fractions of seconds.
+        // The times in a certificate have no fractions of seconds.
         let late = Date().timeIntervalSince(end)
         #expect(late > -1 && late < 1.5)
         #expect(try rest.request("GET /v1/access").contains(" 401 "))

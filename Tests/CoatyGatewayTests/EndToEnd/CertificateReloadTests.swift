@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// New certificates without a restart.
+/// Reload of certificates without a restart.
 @Suite struct CertificateReloadTests {
     private let certificates: Certificates
     private let gateway: GatewayProcess
@@ -34,7 +34,7 @@ import Testing
         let old = try digest()
         try replacePair()
         gateway.signal(SIGHUP)
-        // The check of the files comes later.
+        // The periodic check of the files runs later.
         try waitUntil("new clients get the new certificate", within: 3) { try digest() != old }
     }
 
@@ -43,7 +43,7 @@ import Testing
         try certificates.replace("server.pem", with: "next.pem")
         try waitUntil("it is logged", within: 15) { gateway.log.contains("the loaded certificate stays in use") }
         #expect(try digest() == old)
-        // Two more checks.
+        // Wait for two more checks.
         Thread.sleep(forTimeInterval: 11)
         #expect(gateway.log.components(separatedBy: "the loaded certificate stays in use").count == 2)
         try certificates.replace("server.key", with: "next.key")

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// WebSocket clients with an identity of their own.
+/// WebSocket clients with an identity.
 @Suite(.frameChecks) struct ClientIdentityTests {
     private func identify(_ client: FrameClient, _ name: String) throws -> String {
         let answer = try client.ask("identify", #""name":"\#(name)""#)
@@ -16,7 +16,7 @@ import Testing
         var client: FrameClient? = try scene.gateway.frameClient()
         let id = try identify(#require(client), "Kiosk")
         #expect(try id != scene.gateway.identityId())
-        // The identity was advertised before the answer came.
+        // The identity is advertised before the answer is sent.
         #expect(try scene.agent.waitFor { $0.topic == "coaty/3/-/ADV:Identity/\(id)" }.text.contains("Kiosk"))
         #expect(try client?.ask("identify", #""name":"Another""#).json["status"] as? Int == 409)
 
@@ -61,7 +61,7 @@ import Testing
         let client = try scene.gateway.frameClient()
         let refused = try client.ask("identify", #""name":"Early""#)
         #expect(refused.op == "error" && refused.json["status"] as? Int == 503, "\(refused)")
-        // It leaves no trace.
+        // The refused identity is not kept.
         try scene.broker.restart()
         try waitUntil("it has left") { try client.ask("identify", #""name":"Late""#).op == "ok" }
     }

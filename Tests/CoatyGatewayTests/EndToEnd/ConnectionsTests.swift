@@ -56,7 +56,7 @@ import Testing
         #expect(try #require(try events.next()).name == "event")
 
         let now = try listing(scene.gateway)
-        // The newest first, because nothing is queued.
+        // The newest connection comes first, because nothing is queued.
         #expect(now.total == 3 && now.connections.map(\.transport) == ["ndjson", "sse", "websocket"])
         #expect(now.connections.map(\.id) == [3, 2, 1])
         #expect(now.connections.map(\.subscriptions) == [0, 1, 2])
@@ -156,7 +156,7 @@ import Testing
                 #expect(refused.status == 403 && refused.problem == "forbidden", "\(refused.text)")
                 #expect(refused.json?["missing"] as? String == "- administer: [\"clients\"]\n", "\(refused.text)")
             }
-            // Whether a connection exists is no different.
+            // The answer does not show whether a connection exists.
             #expect(try scene.delete(Self.path + "/99", as: name).status == 403)
         }
         #expect(try scene.get(Self.path, as: nil).status == 401)

@@ -8,10 +8,10 @@ import Testing
         form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'
         """
 
-    /// What no answer has in common with others.
+    /// Header fields whose values differ between responses.
     private static let own: Set = ["content-type", "content-length", "etag", "date", "connection"]
 
-    /// Each file of the folder, at its place, with all that the headers promise, and nothing besides.
+    /// Each file is served at its path, with exactly the expected headers.
     @Test func servesEachFile() throws {
         let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"])
         let folder = URL(filePath: #filePath).deletingLastPathComponent()

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// docs/cookbook.md says what happens: it does.
+/// The examples of docs/cookbook.md, run against a gateway.
 @Suite struct CookbookTests {
     private static let document = URL(fileURLWithPath: #filePath + "/../../../../docs/cookbook.md").standardizedFileURL
 
@@ -68,7 +68,7 @@ struct CookbookError: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// A task: its fenced blocks in their order.
+/// A task of the cookbook: its fenced blocks in order.
 struct CookbookSection {
     enum Block: Equatable {
         case shell(String)
@@ -86,7 +86,7 @@ struct CookbookSection {
 
     let title: String
     var blocks: [Block] = []
-    /// By the index of an output, that of the shell block that has written it.
+    /// The index of the shell block that produces an output, by the index of the output.
     private(set) var sources: [Int: Int] = [:]
 
     static func parse(_ document: String) throws -> [CookbookSection] {
@@ -127,7 +127,8 @@ struct CookbookSection {
         }
     }
 
-    /// An output is that of the shell block before it; behind another block, that of the first one that has none yet.
+    /// Assigns each output to the shell block directly before it, or else to the first shell block that has no output
+    /// yet.
     private mutating func assignOutputs() throws {
         var waiting: [Int] = []
         var checks = 0
@@ -162,7 +163,7 @@ final class CookbookRun {
             headers: [("Sec-WebSocket-Protocol", "coaty.v1")]
         )
     }
-    /// The values that the client received last, by member name.
+    /// The values in the last frames of the client, by member name.
     private var received: [String: Any] = [:]
 
     init(scene: Scene) { self.scene = scene }
@@ -178,7 +179,8 @@ final class CookbookRun {
                     guard text.isEmpty else { throw CookbookError("nobody expected\n\(text)") }
                     continue
                 }
-                // One that others write for listens first, which it shows by saying something.
+                // A command that receives events from later blocks must listen first. It listens when it has printed
+                // something.
                 if output != index + 1, case .shell = section.blocks[index + 1] {
                     try waitUntil("the command listens", within: Self.limit) { !process.output.isEmpty }
                 }
@@ -193,7 +195,7 @@ final class CookbookRun {
                 let source = section.sources[index] ?? -1
                 guard let process = processes[source] else { throw CookbookError("no command") }
                 if case .shell(let script) = section.blocks[source], script.contains("/v1/sse/") {
-                    // It goes on until the test is over.
+                    // The command runs until the test ends.
                     let deadline = Date(timeIntervalSinceNow: Self.limit)
                     while !CookbookText.matches(expected, process.output) {
                         guard Date() < deadline else {
@@ -211,7 +213,7 @@ final class CookbookRun {
         }
     }
 
-    /// `timeout` ends what the script has left when the test is over.
+    /// Starts a script; `timeout` ends its remaining processes after the test.
     private func start(_ script: String) throws -> ChildProcess {
         let script = script.replacing("http://127.0.0.1:8080", with: "http://127.0.0.1:\(scene.gateway.port)")
             .replacing("'Last-Event-ID: …'", with: "'Last-Event-ID: \(received["cursor"] ?? "")'")
@@ -228,7 +230,7 @@ final class CookbookRun {
         )
     }
 
-    /// What a command has written when it has ended.
+    /// Waits until a command has ended, and returns its output.
     private func finish(_ process: ChildProcess?) throws -> String {
         guard let process else { throw CookbookError("no command") }
         try waitUntil("the command ends", within: Self.limit) {
@@ -245,7 +247,7 @@ final class CookbookRun {
             guard let frame = try CookbookText.json(text) as? [String: Any] else {
                 throw CookbookError("no frame: \(text)")
             }
-            // The client can send values that it has received.
+            // A frame may contain values that the client has received.
             let filled = frame.mapValues { $0 as? String == "…" }.filter(\.value).keys
             var sent = text
             for name in filled {
@@ -265,7 +267,8 @@ final class CookbookRun {
         }
     }
 
-    /// The next frame of the client. The gateway asks for contexts and nodes by itself, at any time after an agent has come.
+    /// Returns the client's next frame. Skips the gateway's own discovery of IO contexts and nodes, which it may send
+    /// at any time after an agent has come.
     private func nextFrame() throws -> String {
         while true {
             switch try socket.get().receive(deadline: Date(timeIntervalSinceNow: Self.limit)) {
@@ -278,8 +281,8 @@ final class CookbookRun {
     }
 }
 
-/// Expectations, in which `…` stands for anything: in JSON for any value, any part of a string, or more members of an object; in
-/// text for any part of a line, and alone on a line for any lines.
+/// Expected texts, in which `…` stands for anything: in JSON for any value, any part of a string, or further members of
+/// an object; in other text for any part of a line, or, as the only text in a line, for any lines.
 enum CookbookText {
     static func json(_ text: String) throws -> Any {
         var valid = ""

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `--demo true`: an agent of the gateway's own, with something to look at.
+/// The demo agent that `--demo true` starts in the gateway.
 @Suite struct DemoTests {
     private static let thermometer = "com.example.demo.Thermometer"
 
@@ -11,7 +11,7 @@ import Testing
         return try #require(list.json?["objects"] as? [[String: Any]], "\(list.text)")
     }
 
-    /// The first response to a request.
+    /// Sends a request, and returns its first response.
     private func answer(_ gateway: GatewayProcess, _ target: String, _ body: String) throws -> [String: Any] {
         let response = try gateway.post(target, body)
         let responses = response.json?["responses"] as? [[String: Any]]
@@ -135,7 +135,7 @@ import Testing
         #expect(try refused.waitForEnd() != 0 && refused.log.contains("--demo: must be true or false"))
     }
 
-    /// The demo is no client: it needs no grant, and gives none.
+    /// The demo is not a client: it needs no grant, and grants nothing.
     @Test func demoDoesNotChangeAccess() throws {
         let gateway = try GatewayProcess(
             ["--embedded-broker-listen", "127.0.0.1:0", "--demo", "true"],

@@ -33,7 +33,7 @@ import Testing
         let identity = { (id: String) in
             #"{"object":{"coreType":"Identity","objectType":"coaty.Identity","objectId":"\#(id)","name":"n"}}"#
         }
-        // The gateway's own answer first, so that it is seen not to count.
+        // Wait for the gateway's own response, to check that it does not count.
         _ = try scene.agent.waitFor { $0.topic.contains("/RSV/") && $0.topic.hasSuffix("/\(correlationId)") }
         try scene.agent.publish("coaty/3/-/RSV/agent-1/\(correlationId)", identity("agent-1"))
         try scene.agent.publish("coaty/3/-/RSV/misfit/\(correlationId)", #"{"object":\#(Scene.job("wrong type"))}"#)
@@ -68,7 +68,7 @@ import Testing
             try client.send(head + "Content-Length: \(body.utf8.count)\r\n\r\n" + body)
         }
         try waitUntil("all are asked") { scene.agent.messages.filter { $0.asks(body) }.count == 100 }
-        // One-way requests pass those that wait.
+        // One-way requests overtake requests that wait for responses.
         #expect(try scene.gateway.post("/v1/deadvertise", #"{"objectIds":["x"]}"#).status == 202)
         for request in scene.agent.messages where request.asks(body) {
             let correlationId = try #require(request.topic.split(separator: "/").last)

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What clients notice of a stop, and how long it takes.
+/// The effects of a stop on clients, and its duration.
 @Suite(.frameChecks) struct DrainTests {
-    /// Sends a request that nobody answers, and waits until it is published.
+    /// Sends a request that no agent answers, and waits until it is published.
     private func ask(_ scene: Scene, on connection: RawConnection, timeout: Int = 60_000) throws {
         let body = #"{"objectTypes":["com.example.None"]}"#
         try connection.send(
@@ -36,13 +36,13 @@ import Testing
         let ofSockets = try sockets.map { socket in
             let message = try socket.receive()
             guard case .close(4000, let reason) = message else {
-                Issue.record("\(message) is no close with 4000")
+                Issue.record("\(message) is not a close frame with 4000")
                 return -1
             }
             let match = try #require(reason.wholeMatch(of: /retry-after=(\d+)/), "\(reason)")
             return try #require(Int(match.1))
         }
-        // Without a spread they would be equal. That a quarter of the range is empty by chance happens once in 25,000 runs.
+        // The delays are spread randomly. A quarter of the range is empty by chance once in 25,000 runs.
         for delays in [ofStreams, ofSockets] {
             #expect(delays.allSatisfy { (0...4000).contains($0) })
             for quarter in 0..<4 {
@@ -74,7 +74,7 @@ import Testing
         #expect(try scene.gateway.waitForEnd() == 0)
     }
 
-    /// With the default, pending requests have two seconds.
+    /// With the default stop timeout, pending requests have two seconds.
     @Test func longerStopTimeoutExtendsPendingRequests() throws {
         let scene = try Scene(["--stop-timeout", "14", "--drain-delay", "1"])
         let question = try Question(scene, "/v1/call/op?limit=1&timeout=30000", "{}", topic: "/CLL:op/")
@@ -99,7 +99,7 @@ import Testing
         withExtendedLifetime(stalled) {}
     }
 
-    /// The broker's announcement would be a further 200 ms.
+    /// The broker's announcement would take another 200 ms.
     @Test func stopStepsFitTheStopTimeout() throws {
         for arguments in [
             [], ["--drain-delay", "2"], ["--stop-timeout", "11", "--drain-delay", "1"],
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    /// What supervisors of the deployment wait, and the stop timeout in it.
+    /// The time that supervisors in `deploy` wait exceeds the stop timeout.
     @Test(arguments: ["coaty-gateway.service", "compose.yaml"])
     func supervisorsWaitLongerThanTheStopTimeout(file: String) throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

@@ -2,23 +2,23 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A client on each transport, whose access ends while it is connected.
+/// A client on each transport whose access ends while it is connected.
 struct EndingClient {
     let gateway: GatewayProcess
     let headers: [(String, String)]
-    /// The token in the first frame of a multiplexed connection; nil if that authenticates by header.
+    /// The token in the first frame of a multiplexed connection; nil if the client authenticates by header.
     var token: String?
     let channel: String
-    /// What a multiplexed connection observes besides.
+    /// Further subscriptions of a multiplexed connection.
     var subscriptions: [String] = []
 
-    /// How it is connected.
+    /// The transport of the client.
     enum Stream: CaseIterable {
         case events, single, multiplexed, ndjson, collected
 
-        /// What ``EndingClient/read(_:opened:)`` returns.
+        /// Returns the expected result of ``EndingClient/read(_:opened:)``.
         ///
-        /// - Parameter closeCode: of WebSockets.
+        /// - Parameter closeCode: the close code of WebSockets.
         func end(closeCode: Int) -> String {
             switch self {
             case .events, .ndjson: "error 401"
@@ -28,7 +28,7 @@ struct EndingClient {
         }
     }
 
-    /// Opens a stream, reads until the end, and returns what it was.
+    /// Opens a stream, reads until its end, and returns the kind of end.
     func read(_ stream: Stream, opened: () -> Void) throws -> String {
         let target = "channel?channelId=\(channel)&buffer=4096"
         switch stream {
@@ -56,7 +56,7 @@ struct EndingClient {
         }
     }
 
-    /// Calls an operation that nobody answers.
+    /// Calls an operation that no agent answers.
     private func call(isStreamed: Bool, _ opened: () -> Void) throws -> String {
         let connection = try RawConnection(port: gateway.port)
         let accept = isStreamed ? "Accept: application/x-ndjson\r\n" : ""

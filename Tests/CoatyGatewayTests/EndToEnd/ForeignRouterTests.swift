@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// How a gateway lists an IO context that another gateway routes.
+/// The list of associations in an IO context that another gateway routes.
 @Suite struct ForeignRouterTests {
     private static let associations = ["None normal 5000", "Sample normal 5000", "Throttle normal 5000"]
 
@@ -20,7 +20,7 @@ import Testing
         try waitUntil("its associations are listed") { try associations() == Self.associations }
         let router = try #require(try routed()["router"] as? String)
 
-        // The broker cuts a connection whose client id another client uses, and publishes its will.
+        // If two clients use the same client id, the broker disconnects the first and publishes its will.
         let clientId = "Coaty" + router.replacing("-", with: "").prefix(18)
         _ = try MQTTTestClient(port: scene.broker.port, clientID: clientId)
         try scene.agent.waitFor { $0.topic == "coaty/3/-/DAD/\(router)" && $0.text.contains(router) }
@@ -28,7 +28,7 @@ import Testing
             let events = scene.agent.messages.drop { $0.topic != "coaty/3/-/DAD/\(router)" }
             return events.contains { $0.topic == "coaty/3/-/ADV:IoContext/\(router)" }
         }
-        // When the gateway lists a context that was advertised later, it has processed all of this.
+        // When the gateway lists a context that was advertised later, it has processed all earlier events.
         let later = UUID().uuidString.lowercased()
         let context = #"{"coreType":"IoContext","objectType":"coaty.IoContext","objectId":"\#(later)","name":"later"}"#
         try scene.agent.publish("coaty/3/-/ADV:IoContext/\(later)", #"{"object":\#(context)}"#)

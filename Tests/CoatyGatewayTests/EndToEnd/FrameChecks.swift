@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Checks the frames that were sent and received in a test against their schemas, after the test.
+/// A trait that checks the frames of each test against their schemas when the test ends.
 struct FrameChecks: SuiteTrait, TestTrait, TestScoping {
     var isRecursive: Bool { true }
 
@@ -21,15 +21,15 @@ extension Trait where Self == FrameChecks {
 }
 
 extension FrameClient {
-    /// Subscribes, and returns when the subscription stands.
+    /// Subscribes, and returns when the subscription is active.
     ///
-    /// - Parameter members: what is observed and how, as JSON without braces.
+    /// - Parameter members: the event, its parameters and options, as JSON without braces.
     func subscribe(_ id: String, _ members: String) throws {
         let answer = try ask("subscribe", id: id, members)
         try #require(answer.op == "ok", "\(members): \(answer)")
     }
 
-    /// Requests, and returns the responses and why there are no more.
+    /// Sends a request, and returns its responses and the reason of its end.
     func request(_ members: String) throws -> (responses: [Frame], reason: String?) {
         let answer = try ask("request", members)
         let id = try #require(answer.op == "ok" ? answer.id : nil, "\(members): \(answer)")
@@ -57,7 +57,7 @@ extension GatewayProcess {
         )
     }
 
-    /// Opens an event stream, and returns when its subscription stands.
+    /// Opens an event stream, and returns when its subscription is active.
     func eventStream(_ target: String, headers: [(String, String)] = []) throws -> EventStreamClient {
         let client = try EventStreamClient(port: port, path: "/v1/sse/" + target, headers: headers)
         let first = try client.next()
@@ -76,7 +76,7 @@ extension GatewayProcess {
 }
 
 extension String {
-    /// As a value in a query.
+    /// The string as a value in a query.
     var percentEncoded: String {
         addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
     }

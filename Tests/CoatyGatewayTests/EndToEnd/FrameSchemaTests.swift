@@ -2,11 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The schemas of the frames, asked of frames of every kind.
+/// Frames of every kind, checked against the schemas.
 @Suite(.frameChecks) struct FrameSchemaTests {
     private static let job = Scene.job("j")
 
-    /// Two-way events: what observes them besides the event, what asks, the response's event, and the response.
+    /// Two-way events: members of the subscription besides the event, members of the request, the response's event, and
+    /// its data.
     private static let requests = [
         ("discover", "", #""data":{"objectTypes":["com.example.Job"]}"#, "resolve", #"{"object":\#(job)}"#),
         ("query", "", #""data":{"coreTypes":["Task"]}"#, "retrieve", #"{"objects":[\#(job)]}"#),
@@ -22,11 +23,11 @@ import Testing
     @Test func allFramesMatchTheirSchemas() throws {
         let scene = try RoutingScene()
         let client = try scene.gateway.frameClient()
-        // Access is open.
+        // Access is unrestricted, so any token is accepted.
         #expect(try client.ask("authenticate", #""token":"none""#).op == "ok")
         #expect(try client.ask("identify", #""name":"All""#).op == "ok")
 
-        // What is published, and observed with all options.
+        // Published events, observed with all options.
         let options =
             #","filter":{"not":["x",["Exists"]]},"fields":["name"],"throttle":1,"buffer":9,"overflow":"latest","encoding":"binary""#
         try client.subscribe("advertise", #""event":"advertise","coreType":"Task""# + options)
@@ -106,7 +107,7 @@ import Testing
         #expect(kinds.subtracting(FrameLog.shared.kinds.map { $0.replacing(" true", with: "") }).isEmpty)
     }
 
-    /// What stands in the documentation without an ellipsis is valid.
+    /// Examples in the documentation without an ellipsis are valid.
     @Test func theExamplesAreValid() throws {
         let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appending(path: "../../../docs/websocket.md")

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// IO nodes of clients, seen from outside: by REST and WebSocket, and on MQTT.
+/// IO nodes of clients, over REST, WebSocket and MQTT.
 @Suite struct IONodeTests {
     private static let router = "0b1e6d0a-9a55-4c6c-b0a4-8d1f6f8f4a21"
 
@@ -67,13 +67,13 @@ import Testing
     @Test func nodeIsAdvertisedWithItsOwnIdentity() throws {
         let scene = try Scene()
         let node = try register(scene, Self.points(strategy: #""None""#))
-        // The answer comes when it is advertised.
+        // The response is sent when the node has been advertised.
         let identity = try scene.agent.waitFor { $0.topic == "coaty/3/-/ADV:Identity/\(node.identityId)" }
         #expect(identity.text.contains("Door controller"))
         let advertised = try scene.agent.waitFor { $0.topic == "coaty/3/-/ADV:IoNode/\(node.identityId)" }
         let payload = try JSONSerialization.jsonObject(with: Data(advertised.payload)) as? [String: Any]
         let object = try #require(payload?["object"] as? [String: Any])
-        // The API has the name of the strategy, the wire its number.
+        // The API uses the name of a strategy, Coaty's wire format its number.
         var answered = node.json
         var answeredSources = try #require(answered["ioSources"] as? [[String: Any]])
         #expect(answeredSources[0]["updateStrategy"] as? String == "None")
@@ -91,7 +91,7 @@ import Testing
         #expect(source["externalId"] as? String == "p1" && source["colour"] as? String == "red")
         #expect((object["ioActors"] as? [[String: Any]])?.first?["updateRate"] as? Int == 11)
 
-        // It answers for itself, and is listed.
+        // The node answers Discover events, and is listed.
         let found = try scene.gateway.post("/v1/discover?limit=1&timeout=5000", #"{"coreTypes":["IoNode"]}"#)
         #expect(found.text.contains(node.id))
         let list = try #require(try scene.gateway.request("GET", "/v1/io/nodes").json?["nodes"] as? [[String: Any]])
@@ -125,7 +125,8 @@ import Testing
         try untilAssociated(scene, node, source)
         try untilAssociated(scene, node, actor)
         #expect(try states(scene, node)[source]?["updateRate"] as? Int == 5000)
-        // Strategy None: each value goes out at once, whatever the rate, with the bytes that came in.
+        // Strategy None: each value is published immediately, whatever the update rate, with exactly the received
+        // bytes.
         for text in [#" {"celsius" : 21.50000000000000000001, "at":"\u00e4"} "#, "null", "2.50"] {
             let response = try publish(scene, source, text)
             #expect(response.status == 202 && response.text == #"{"hasAssociations":true,"updateRate":5000}"#)
@@ -139,7 +140,7 @@ import Testing
         let time = try #require(latest.headers["io-value-timestamp"].flatMap(Double.init))
         #expect(abs(time / 1000 - Date().timeIntervalSince1970) < 600)
 
-        // The value stays when nobody sends any more, and the source is silent.
+        // The actor keeps its value when the source is no longer associated, and the source publishes nothing.
         try associate(scene, source, actor, route: nil)
         try untilAssociated(scene, node, source, false)
         #expect(try publish(scene, source, "3").text == #"{"hasAssociations":false}"#)
@@ -151,7 +152,7 @@ import Testing
         try waitUntil("the actor has the next") { try scene.gateway.request("GET", value).text == "4" }
         #expect(!scene.agent.messages.contains { $0.topic == route && $0.text == "3" })
 
-        // An external route says nothing of the source.
+        // An external route does not identify the source.
         try associate(scene, source, actor, route: "plant/1")
         try untilAssociated(scene, node, actor)
         try waitUntil("the actor observes the route") {
@@ -264,7 +265,7 @@ import Testing
         let associated = prefix + #""\#(source)","data":{"hasAssociations":true,"updateRate":700}}"#
         #expect(try ofSource.receive() == .text(associated))
         #expect(try ofActor.receive() == .text(prefix + #""\#(actor)","data":{"hasAssociations":true}}"#))
-        // One that comes later begins with what is.
+        // A later subscription starts with the current state.
         let late = try scene.gateway.stream("iostate?ioPointId=\(source)")
         #expect(try late.receive() == .text(associated))
 
@@ -280,7 +281,7 @@ import Testing
         #expect(try scene.gateway.request("DELETE", "/v1/io/nodes/\(node.id)").status == 204)
         for client in values + [ofSource, late, ofActor] {
             var event = try client.receive()
-            // The points, and the node's link, are let go of before the streams end.
+            // Before the streams end, the points lose their associations and the node's connection closes.
             while case .text(let text) = event, text.contains("iostate") || text.contains("gap") {
                 event = try client.receive()
             }
@@ -300,7 +301,7 @@ import Testing
             let problem = try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any]
             #expect(problem?["parameter"] as? String == parameter, "\(query)")
         }
-        // A source has no values to observe.
+        // A source has no values that can be observed.
         let other = try register(scene, Self.points())
         let response = try WebSocketClient(port: port).shakeHands(path: "/v1/ws/iovalue?ioActorId=\(other.sources[0])")
         #expect(response.status == 404)
@@ -353,7 +354,7 @@ import Testing
             #expect(left.text == #"{"objectIds":["\#(node.identityId)","\#(node.id)"]}"#)
         }
         #expect(try scene.gateway.waitForEnd() == (signal == SIGTERM ? 0 : -SIGKILL))
-        // Each once: who has left in order has no will.
+        // Each node deadvertises once: a normal disconnect does not publish the will.
         for node in nodes {
             #expect(scene.agent.messages.count { $0.topic == "coaty/3/-/DAD/\(node.identityId)" } == 1)
         }
@@ -453,7 +454,7 @@ import Testing
         let large = try scene.gateway.post("/v1/io/nodes", String(repeating: " ", count: 256 << 10) + "{}")
         #expect(large.status == 413 && large.problem == "content-too-large")
 
-        // Nothing of it has come to the network, and what is at the bounds is taken.
+        // No invalid node was published, and a node at the limits is accepted.
         let points = Array(repeating: point, count: 500).joined(separator: ",")
         let most = try register(
             scene,

@@ -11,7 +11,7 @@ import Testing
 
     private static func key(_ text: String) -> [(String, String)] { [("Idempotency-Key", text)] }
 
-    /// The events on a channel that have come to the broker, after the marker that is sent last.
+    /// Returns the number of events on a topic that the broker has received before a marker, which is published last.
     private func published(_ scene: Scene, _ topic: String) throws -> Int {
         let marker = UUID().uuidString
         #expect(try scene.gateway.post("/v1/channel/\(marker)", Self.event).status == 202)
@@ -45,7 +45,7 @@ import Testing
             }
             #expect(try published(scene, topic) == 1, "\(path)")
         }
-        // Without a key, and with another one, it is a request of its own.
+        // Requests without a key, or with another key, are separate requests.
         #expect(try gateway.post("/v1/channel/c", Self.event).headers[Self.replayed] == nil)
         #expect(try gateway.post("/v1/channel/c", Self.event, headers: Self.key("other")).status == 202)
         #expect(try published(scene, "/CHN:c/") == 3)
@@ -132,7 +132,7 @@ import Testing
             #expect(answer.json?["published"] as? Bool == true && answer.headers["retry-after"] == nil)
             #expect(answer.headers[Self.replayed] == replayed && answer.text == first.text)
         }
-        // The problem of a request that was not published does not say `published`, and its key can be used again.
+        // The problem of an unpublished request has no member `published`, and its key can be used again.
         for _ in 0..<2 {
             let refused = try scene.gateway.post("/v1/call/op", "{}", headers: Self.key("l"))
             #expect(refused.status == 503 && refused.problem == "broker-unavailable")
@@ -179,9 +179,9 @@ import Testing
         }
         #expect(try pending() == 2)
         withExtendedLifetime((question, other)) {}
-        // Closes the connections.
+        // This closes the connections.
         (question, other) = (nil, nil)
-        // Without a key the request ends with its client.
+        // A request without a key ends when its client disconnects.
         try waitUntil("the request without a key has ended") { try pending() == 1 }
         #expect(try scene.gateway.post(target, "{}", headers: Self.key("k")).status == 409)
         try scene.agent.publish("coaty/3/-/RTN/lamp/\(correlationId)", #"{"result":7}"#)
@@ -214,13 +214,13 @@ import Testing
         #expect(try scene.post("/v1/admin/pause", "{}", as: "free").status == 200)
         #expect(try send("ann").status == 503)
         #expect(try scene.post("/v1/admin/resume", "{}", as: "free").status == 200)
-        // The only one within the rate.
+        // The rate allows only one request.
         let first = try send("ann")
         #expect(first.status == 202 && first.headers[Self.replayed] == nil)
         #expect(try send("ann").headers[Self.replayed] == "true")
         let limited = AccessScene.headers("ann") + Self.key("l")
         #expect(try scene.gateway.post("/v1/channel/c", Self.event, headers: limited).status == 429)
-        // Another client has keys of its own.
+        // Each client has a separate set of keys.
         let other = try send("bob")
         #expect(other.status == 202 && other.headers[Self.replayed] == nil)
         file.limits = []
@@ -241,7 +241,7 @@ import Testing
         let refused = try send("3")
         #expect(refused.status == 429 && refused.problem == "too-many-idempotency-keys", "\(refused.text)")
         #expect(try #require(refused.headers["retry-after"].flatMap { Int($0) }) > 500)
-        // Nothing is forgotten for it.
+        // No earlier key was removed for it.
         for key in ["1", "2"] { #expect(try send(key).headers[Self.replayed] == "true") }
         #expect(try scene.gateway.post("/v1/channel/c", Self.event).status == 202)
         #expect(try published(scene, "/CHN:c/") == 3)

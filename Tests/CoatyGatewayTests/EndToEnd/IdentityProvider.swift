@@ -2,14 +2,16 @@ import Foundation
 import TestSupport
 import Testing
 
-/// An identity provider, `Tests/Fixtures/identity-provider`, and a gateway that accepts its tokens.
+/// An identity provider, `Tests/Fixtures/identity-provider`, and configurations of a gateway that accepts its tokens.
 final class IdentityProvider {
     private let process: ChildProcess
     let port: UInt16
-    /// Where it speaks TLS; nil without a certificate.
+    /// The TLS port; nil if the provider has no certificate.
     let encryptedPort: UInt16?
 
-    /// - Parameter certificates: of which `server` is the provider's; nil if it doesn't speak TLS.
+    /// Starts the provider.
+    ///
+    /// - Parameter certificates: the certificates, of which the provider uses `server`; nil for a provider without TLS.
     init(_ certificates: Certificates? = nil) throws {
         let folder = URL(filePath: #filePath).deletingLastPathComponent()
         let script = folder.appending(path: "../../Fixtures/identity-provider").standardized.path
@@ -28,7 +30,7 @@ final class IdentityProvider {
         encryptedPort = ports.dropFirst().first
     }
 
-    /// The URL of its keys, over TLS if it has a certificate.
+    /// The URL of the provider's keys, over TLS if it has a certificate.
     var keys: String { encryptedPort.map { "https://127.0.0.1:\($0)/jwks" } ?? "http://127.0.0.1:\(port)/jwks" }
 
     var issuer: String { "http://127.0.0.1:\(port)/realms/plant" }
@@ -40,18 +42,18 @@ final class IdentityProvider {
         return response.text
     }
 
-    /// Changes what the provider does; see the script.
+    /// Changes the provider's behavior; see the script.
     func post(_ path: String) throws { _ = try request("POST", path) }
 
-    /// How often the keys were asked for.
+    /// Returns the number of requests for the keys.
     func requests() throws -> Int { Int(try request("GET", "/requests")) ?? 0 }
 
-    /// Returns a token that expires in `rest` seconds, without the gateway's leeway.
+    /// Returns a token that expires in `rest` seconds, not counting the gateway's leeway.
     func token(_ shape: String = "keycloak", rest: Double = 300, _ query: String = "") throws -> String {
         try request("POST", "/token?shape=\(shape)&rest=\(rest)\(query)")
     }
 
-    /// A configuration with the provider.
+    /// Returns a configuration that uses the provider.
     ///
     /// - Parameters:
     ///   - keys: a URL or a file; nil for ``keys``.

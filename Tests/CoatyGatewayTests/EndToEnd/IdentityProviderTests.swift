@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Tokens as Keycloak and Auth0 issue them, and keys that rotate.
+/// Tokens in the format of Keycloak and Auth0, and key rotation.
 @Suite(.frameChecks) struct IdentityProviderTests {
     private static let channel = #""event":"channel","channelId":"c""#
 
@@ -40,7 +40,7 @@ import Testing
         #expect(try socket.next(of: "s").objectName == "one")
         #expect(try single.next().objectName == "one")
         #expect(try events.next()?.objectName == "one")
-        // What no role of the token allows.
+        // No role of the token allows this.
         let denied = try scene.gateway.post(
             "/v1/deadvertise",
             #"{"objectIds":["x"]}"#,
@@ -85,7 +85,7 @@ import Testing
             #expect(refused.headers["www-authenticate"]?.hasPrefix(#"Bearer error="invalid_token""#) == true)
         }
         let forged = good.prefix { $0 != "." } + ".e30." + good.split(separator: ".")[2]
-        // The provider could have replaced its key.
+        // The provider might have a new key.
         #expect(try answer(String(forged)).problem == "keys-not-loaded")
         try waitUntil("the keys were fetched again") { try answer(String(forged)).status == 401 }
         #expect(try answer(good).status == 200)
@@ -113,7 +113,7 @@ import Testing
         #expect((1...10).contains(first.headers["retry-after"].flatMap { Int($0) } ?? 0))
         try scene.untilKnown(new)
         #expect(Date().timeIntervalSince(begin) < 11)
-        // Both keys are served: both tokens are good, and nothing has ended.
+        // The provider serves both keys, so both tokens are valid, and no stream ends.
         #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(old)).status == 200)
         try scene.publish("CHN:c", #"{"object":\#(AccessScene.lamp("one", site: nil))}"#)
         #expect(try socket.next(of: "s").objectName == "one")
@@ -123,13 +123,14 @@ import Testing
         let newest = try provider.token()
         try scene.untilKnown(newest)
         #expect(try socket.closeCode(within: 5) == 4002)
-        // 429, because a second new key within a minute counts as a failed attempt each time that it is asked for.
+        // The answer may be 429: a second new key within a minute counts as a failed attempt for each request that
+        // needs it.
         let refused = try kept.request("GET", "/v1/access", headers: AccessScene.bearer(old)).status
         #expect([401, 429].contains(refused))
         #expect(try single.next().objectName == "one")
         #expect(try single.next().json["status"] as? Int == 401)
         #expect(try single.closeCode() == 4002)
-        // A key that nobody has: asked for once, then refused; and not more often than every ten seconds.
+        // An unknown key is looked up once and then refused, and lookups are at least ten seconds apart.
         let requests = try provider.requests()
         #expect(requests == 3)
     }
@@ -149,7 +150,7 @@ import Testing
             return status == 401
         }
         #expect(Set(statuses) == [503, 401])
-        // The first load, and one for the token, not earlier than ten seconds after it.
+        // One request for the initial keys, and one for the token, at least ten seconds later.
         #expect(try provider.requests() == 2)
         #expect(Date().timeIntervalSince(begin) > 5)
     }
@@ -163,9 +164,9 @@ import Testing
         #expect(answer.status == 503 && answer.problem == "keys-not-loaded" && answer.headers["retry-after"] == "1")
         let socket = try scene.gateway.frameClient()
         #expect(try socket.ask("authenticate", #""token":"\#(token)""#).json["status"] as? Int == 503)
-        // A client reconnects after this code.
+        // Clients reconnect after this close code.
         #expect(try socket.closeCode() == 1013)
-        // Other tokens do not need the provider.
+        // Other kinds of tokens do not need the provider.
         #expect(try scene.get("/v1/access", as: "ops").status == 200)
         #expect(scene.gateway.log.contains("the keys for tokens could not be loaded"))
         try provider.post("/up")
@@ -195,7 +196,7 @@ import Testing
         try Data(try fetch()).write(to: keys)
         try scene.reload(file)
         #expect(try status(new) == 200 && status(old) == 200)
-        // Noticed without a reload, too; a bad file changes nothing.
+        // A changed file is also noticed without a reload; an invalid file is not applied.
         try Data("{}".utf8).write(to: keys)
         try waitUntil("the bad file is noticed") { scene.gateway.log.contains("has no key that can be used") }
         #expect(try status(new) == 200)
@@ -229,19 +230,19 @@ import Testing
         #expect(try nodes(token) == 1)
         let socket = try scene.gateway.frameClient(headers: AccessScene.bearer(token))
         try socket.subscribe("s", Self.channel)
-        // The user is not in the file, and stays.
+        // The user is not in the file, and stays connected.
         var other = file
         other.tokens.append(.init("further", "viewer"))
         try scene.reload(other)
         try scene.publish("CHN:c", #"{"object":\#(AccessScene.lamp("one", site: nil))}"#)
         #expect(try socket.next(of: "s").objectName == "one")
         #expect(try nodes(token) == 1)
-        // A role that no longer allows it.
+        // The role no longer allows the subscription.
         var less = file
         less.roles["viewer"] = ["{read: [status]}"]
         try scene.reload(less)
         #expect(try socket.next(of: "s").json["status"] as? Int == 403)
-        // Another audience: the token has to be a new one.
+        // With another audience, the token is no longer valid.
         var strict = file
         strict.jwt = file.jwt?.replacing("audience: coaty-gateway", with: "audience: plant")
         try scene.reload(strict)
@@ -249,7 +250,7 @@ import Testing
         #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token)).status == 401)
         let fitting = try provider.token("&audience=plant")
         #expect(try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(fitting)).status == 200)
-        // No provider any more.
+        // Without a provider, the token is no longer valid.
         let last = try scene.gateway.frameClient(headers: AccessScene.bearer(fitting))
         #expect(try last.ask("ping").op == "pong")
         var none = file

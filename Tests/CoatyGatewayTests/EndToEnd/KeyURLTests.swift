@@ -4,7 +4,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// URLs that keys come from: with TLS, unreachable, and changed by a reload.
+/// URLs of token keys: over TLS, unreachable, and changed by a reload.
 @Suite(.frameChecks) struct KeyURLTests {
     private static func status(_ scene: AccessScene, _ token: String) throws -> Int {
         try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token)).status
@@ -23,7 +23,7 @@ import Testing
         #expect(try Self.status(scene, try provider.token()) == 503)
         try scene.reload(file("ca.pem"))
         #expect(try Self.status(scene, try provider.token()) == 200)
-        // Without the file it is the system's authorities.
+        // Without a CA file, the authorities of the system apply.
         let reason = try scene.reload(bad: provider.file().yaml)
         #expect(reason.contains("access.jwt.keys: \(provider.keys): SSL peer certificate"), "\(reason)")
         #expect(try Self.status(scene, try provider.token()) == 200)
@@ -48,7 +48,7 @@ import Testing
             #expect(reason.contains("access.jwt.keys-ca-file: \(certificates.path(name)): \(text)"), "\(reason)")
             #expect(try Self.status(scene, try provider.token()) == 200)
         }
-        // The same file with another content.
+        // The same path, but the file now has invalid content.
         try certificates.replace("ca.pem", with: "ca.key")
         #expect(try scene.reload(bad: file("ca.pem").yaml).contains("has no certificate in PEM"))
         #expect(try Self.status(scene, try provider.token()) == 200)
@@ -60,7 +60,7 @@ import Testing
         let provider = try IdentityProvider()
         let scene = try AccessScene(provider.file())
         try scene.untilKnown(try provider.token())
-        // Not remembered as verified: only the key accepts it.
+        // The gateway has not verified this token before, so it needs the key to accept it.
         let old = try provider.token()
         try provider.post("/rotate")
         try provider.post("/down")
@@ -84,7 +84,7 @@ import Testing
         #expect(!scene.gateway.log.contains("keys for tokens loaded"))
     }
 
-    /// Random key ids: they are throttled, raise no alert, and have no good token refused.
+    /// Tokens with random key ids are throttled, raise no alert, and do not cause valid tokens to be refused.
     @Test func aFloodOfUnknownKeysIsThrottled() throws {
         let provider = try IdentityProvider()
         let scene = try AccessScene(provider.file())
@@ -98,7 +98,7 @@ import Testing
             SigningKey.base64(Array(#"{"alg":"RS256","kid":"\#(number)"}"#.utf8)) + ".e30.AAAA"
         }
         let statuses = try (0..<100).map { try status(forged($0)) }
-        // Four keys that the address may wait for, and ten failed attempts.
+        // An address may wait for four keys, and then has ten failed attempts.
         #expect(statuses.prefix(14) == ArraySlice(repeating: 503, count: 14))
         #expect(Set(statuses.dropFirst(14)) == [429])
         let metrics = try scene.get("/metrics", as: "ops").text
@@ -143,13 +143,13 @@ import Testing
         #expect(loaded.lowerBound < reloaded.lowerBound)
         #expect(try Self.status(scene, try second.token("keycloak", "&issuer=\(first.issuer)")) == 200)
         #expect(try Self.status(scene, token) != 200)
-        // The same keys are not fetched again.
+        // Unchanged keys are not fetched again.
         let requests = try second.requests()
         try scene.reload(file)
         #expect(try second.requests() == requests)
     }
 
-    /// A reload may add the provider while it is down: then it is refused, too.
+    /// A reload that adds a provider is refused while the provider is down.
     @Test func aReloadThatAddsAProviderFetchesItsKeys() throws {
         let provider = try IdentityProvider()
         try provider.post("/down")

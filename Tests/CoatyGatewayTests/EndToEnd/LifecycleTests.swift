@@ -15,13 +15,13 @@ import Testing
         let joined = try scene.agent.waitFor { $0.topic.contains("/ADV:Identity/") }
 
         scene.gateway.signal(signal)
-        // What is under way ends in its own time; streams close as going away; the network is left last.
+        // Pending requests end normally, streams close with 4000, and the gateway leaves the network last.
         #expect(try asking.readResponse().json?["reason"] as? String == "timeout")
         guard case .close(4000, _) = try stream.receive() else {
             Issue.record("expected a close with 4000")
             return
         }
-        // The gateway waits for the answer to its close, so it can't have left yet.
+        // The gateway waits for the answer to its close frame, so it can't have left yet.
         #expect(!scene.agent.messages.contains { $0.topic.contains("/DAD/") })
         let left = try scene.agent.waitFor { $0.topic.contains("/DAD/") }
         let identityId = try #require(joined.topic.split(separator: "/").last)
@@ -89,7 +89,7 @@ import Testing
         try waitUntil("ready again") { try gateway.request("GET", "/readyz").status == 200 }
         let agent = try MQTTTestClient(port: gateway.brokerPort)
         #expect(try stream.receiveWithoutCursor() == #"{"op":"gap","dropped":null}"#)
-        // A subscription of its own stands behind those of the gateway's, which it asks for again first.
+        // The gateway first restores its own subscriptions, so an `ok` for a new one shows that they are active again.
         _ = try gateway.stream("channel?channelId=other")
         try agent.publish("coaty/3/-/CHN:c/a", #"{"objects":[]}"#)
         guard case .text(let text) = try stream.receive(), text.contains(#""event":"channel""#) else {
@@ -116,7 +116,7 @@ import Testing
         let stream = try gateway.stream("advertise?objectType=t")
         try FileManager.default.removeItem(at: script)
         kill(try #require(children(of: gateway.pid).first), SIGKILL)
-        // After 12.7 s. A supervisor sees from the exit code that it did not stop on request.
+        // This takes 12.7 s. The exit code shows supervisors that the gateway did not stop on request.
         #expect(try gateway.waitForEnd() == 1)
         #expect(gateway.log.contains(/error.*embedded broker is given up/))
         #expect(
@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    /// Agents are configured with the chosen port: on another one, nobody would find the broker.
+    /// Agents are configured with this port and could not find the broker on another one.
     @Test func startFailsIfTheChosenBrokerPortIsTaken() throws {
         let first = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"])
         let address = "127.0.0.1:\(first.brokerPort)"

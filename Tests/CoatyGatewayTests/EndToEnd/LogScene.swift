@@ -13,18 +13,18 @@ struct LogEntry {
 }
 
 extension GatewayProcess {
-    /// The lines of the log, which are JSON objects.
+    /// Returns the lines of the log.
     ///
-    /// - Throws: if a line is none.
+    /// - Throws: an error if a line is not a JSON object.
     func entries() throws -> [LogEntry] {
-        // The last line may be being written.
+        // The last line may be incomplete.
         try log.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map { line in
             let json = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
             return LogEntry(json: try #require(json, "\(line)"))
         }
     }
 
-    /// Waits for a line of the log.
+    /// Waits for a line of the log, and returns the last one that matches.
     func entry(_ what: String, where matches: (LogEntry) -> Bool) throws -> LogEntry {
         var found: LogEntry?
         try waitUntil(what) {
@@ -34,7 +34,7 @@ extension GatewayProcess {
         return try #require(found)
     }
 
-    /// Waits for a line of the request log.
+    /// Waits for a line of the request log, and returns it.
     func request(_ message: String, id: String? = nil) throws -> LogEntry {
         try entry("\(message) in the log") {
             $0.label == "requests" && $0.message == message && (id == nil || $0["id"] == id)

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The log of a real gateway.
+/// The log of a gateway.
 @Suite struct LogTests {
     private static let file = AccessFile(tokens: [.init("operator", "admin")])
 
@@ -40,10 +40,10 @@ import Testing
         try scene.gateway.stop()
         let entries = try scene.gateway.entries()
         #expect(entries.filter { $0.label == "gateway" && $0.level == "debug" }.count == count)
-        // Only since the second reload.
+        // The level applies only since the second reload.
         #expect(entries.contains { $0.label == "http" && $0.message == "HTTP server stopped" })
         #expect(!entries.contains { $0.message == "HTTP server started" })
-        #expect(entries.filter { $0.message == "resumed" }.count == 3, "answers to an operator are not counted")
+        #expect(entries.filter { $0.message == "resumed" }.count == 3, "responses to an operator are not combined")
     }
 
     @Test func formatChangesWithAReload() throws {
@@ -53,7 +53,7 @@ import Testing
         #expect(line.hasPrefix("{") && line.contains(#""message":"configuration reloaded","changed":"log-format""#))
     }
 
-    /// A client that is refused again and again does not fill the log.
+    /// Repeated refusals of one client do not fill the log.
     @Test func repeatedMessagesAreCounted() throws {
         let scene = try Scene(["--maximum-subscriptions-per-client", "1"])
         let client = try scene.gateway.frameClient()
@@ -66,7 +66,7 @@ import Testing
         #expect(lines.last?.contains("(repeated 48 times) repeated=48") == true, "\(lines)")
     }
 
-    /// The count does not wait for the next message or the end.
+    /// The count is written even if no further message follows and the gateway keeps running.
     @Test func countIsWrittenAtTheEndOfTheInterval() throws {
         let scene = try Scene(["--maximum-subscriptions-per-client", "1"])
         let client = try scene.gateway.frameClient()

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Events that the gateway receives and does not accept.
+/// Events that the gateway receives but does not accept.
 @Suite(.frameChecks) struct LostEventTests {
     private static let topic = "coaty/3/-/CHN:c/00000000-0000-4000-8000-000000000001"
 

@@ -4,10 +4,10 @@ import Testing
 
 @testable import CoatyMQTT
 
-/// Gateways that find a broker and announce one by mDNS, in networks of the tests' own.
+/// Gateways that discover a broker and announce one by mDNS, each test in a separate network.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, Comment(rawValue: NetworkNamespace.need)))
 struct MDNSTests {
-    /// In the given network.
+    /// Returns whether a gateway in the given network is ready.
     private func isReady(_ gateway: GatewayProcess, _ network: NetworkNamespace) throws -> Bool {
         try network.run { try gateway.request("GET", "/readyz").status == 200 }
     }
@@ -49,7 +49,7 @@ struct MDNSTests {
         #expect(try finding.stop() == 0)
     }
 
-    /// Anybody in the network can announce a broker.
+    /// Any host in the network can announce a broker.
     @Test func onlyBrokersCertifiedByTheAuthorityAreUsed() throws {
         let network = try NetworkNamespace()
         let certificates = try Certificates()
@@ -95,7 +95,7 @@ struct MDNSTests {
         try waitUntil("the gateway is ready") { try isReady(finding, network) }
     }
 
-    /// An independent implementation, of Debian's python3-zeroconf.
+    /// An independent mDNS implementation, python3-zeroconf of Debian.
     private static let zeroconf = """
         import socket, sys, time
         from zeroconf import ServiceBrowser, ServiceInfo, ServiceListener, Zeroconf
@@ -139,7 +139,7 @@ struct MDNSTests {
         }
         #expect(!peer.output.contains("remove"))
         try announcing.stop()
-        // Long before its time to live, 75 minutes, is over.
+        // The name is removed long before its time to live of 75 minutes has expired.
         try waitUntil("it goes") { peer.output.contains("remove \(name)") }
     }
 

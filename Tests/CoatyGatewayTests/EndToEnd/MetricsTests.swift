@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `GET /metrics` of a real gateway.
+/// `GET /metrics` of a gateway.
 @Suite struct MetricsTests {
     @Test func countsRequestsAndEvents() throws {
         let scene = try Scene()
@@ -27,7 +27,7 @@ import Testing
             (#"websocket_handshakes_total{result="accepted"}"#, 1),
         ] {
             let name = "coaty_gateway_" + sample
-            // A connection that serves a request may be done with it a moment later than the client.
+            // A connection may finish serving a request shortly after the client has received the response.
             try waitUntil(name) { try gateway.metric(name) == expected }
         }
         try waitUntil("all are delivered") { try gateway.metric("coaty_gateway_events_delivered_total") == 3 }
@@ -127,7 +127,7 @@ import Testing
         #expect(age > 0 && age < 60)
         try waitUntil("the other key was fetched") { try value("jwt_keys") == 2 }
         #expect(try #require(try value("jwks_age_seconds")) < age + 10)
-        // A token of the configuration is none of the provider's.
+        // A token from the configuration does not count as a token of the provider.
         #expect(try tokens("accepted") == accepted + 1)
     }
 
@@ -153,7 +153,7 @@ import Testing
         #expect(answer.text.contains(denied + "\n"))
     }
 
-    /// docs/metrics.md lists exactly the metrics that there are.
+    /// docs/metrics.md lists exactly the existing metrics.
     @Test func documentListsAllMetrics() throws {
         let port = try FreePort.tcp()
         let certificates = try Certificates()

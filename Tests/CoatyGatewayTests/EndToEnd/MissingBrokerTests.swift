@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The gateway starts without its broker, and reports why it is not ready.
+/// A gateway that starts without its broker and reports why it is not ready.
 @Suite struct MissingBrokerTests {
     @Test func listensWithoutBrokerAndBecomesReadyWithIt() throws {
         let broker = try BrokerProcess()

@@ -18,7 +18,7 @@ extension Mistake {
 
     private static func query(_ filter: String) -> String { #"{"objectTypes":["t"],"objectFilter":\#(filter)}"# }
 
-    /// Conditions and filters that can't be used.
+    /// Invalid conditions and filters.
     static let filters: [Row] = [
         (objects(#"["name",["Equal","x"]]"#), nil, "400 invalid-parameter: filter at /1/0 \(operators)"),
         (stream(#"["name",["=","x"]]"#), nil, "400 invalid-parameter: filter at /1/0 \(operators)"),

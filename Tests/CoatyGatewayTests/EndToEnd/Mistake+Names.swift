@@ -1,5 +1,5 @@
 extension Mistake {
-    /// Misspelt and superfluous names in queries, frames and bodies.
+    /// Misspelled and unknown names in queries, frames and bodies.
     static let names: [Row] = [
         ("GET /v1/objects?filer=x", nil, "400 invalid-parameter: filer is unknown; did you mean filter? \(objects)"),
         (

@@ -12,7 +12,7 @@ extension Mistake {
         "404 not-found: There is nothing at \(path). Did you mean \(meant)?"
     }
 
-    /// Paths that lead to nothing, or to something else.
+    /// Unknown paths, and wrong methods or media types for known ones.
     static let paths: [Row] = [
         ("GET /v1/object", nil, near("/v1/object", "/v1/objects")),
         ("POST /v1/advertize", "{}", near("/v1/advertize", "/v1/advertise")),

@@ -9,7 +9,7 @@ extension Mistake {
         -> String
     { #"{"coreType":"\#(coreType)","objectType":"com.example.Lamp","objectId":"\#(id)","name":"n"}"# }
 
-    /// Values that are not what a parameter or member takes.
+    /// Invalid values of parameters and members.
     static let values: [Row] = [
         ("GET /v1/objects?coreType=Chair", nil, "400 invalid-parameter: coreType \(coreTypes)"),
         ("GET /v1/sse/advertise?coreType=task", nil, "400 invalid-parameter: coreType \(coreTypes)"),

@@ -5,16 +5,16 @@ import TestSupport
 enum Mistake {
     /// A row of the table.
     ///
-    /// The request is `METHOD /path`, `WS /path` for a WebSocket handshake, or a frame on `/v1/ws`; the body is JSON. The answer is the
-    /// status, the last part of the type, and the detail of a problem.
+    /// The request is `METHOD /path`, `WS /path` for a WebSocket handshake, or a frame on `/v1/ws`; the body is JSON.
+    /// The answer has the status of a problem, the last part of its type, and its detail.
     typealias Row = (request: String, body: String?, answer: String)
 
     static let all = names + values + filters + paths
 
-    /// Makes a mistake.
+    /// Sends a request with a mistake.
     ///
     /// - Parameter client: an open connection to `/v1/ws`.
-    /// - Returns: the answer, as it is in the table.
+    /// - Returns: the answer in the form of the table.
     static func answer(to row: Row, of gateway: GatewayProcess, _ client: FrameClient) throws -> String {
         if row.request.hasPrefix("{") {
             try client.send(row.request)

@@ -5,7 +5,7 @@ import Yams
 
 @testable import CoatyGateway
 
-/// The mistakes that clients make most often, and answers that are enough to correct them.
+/// The most frequent mistakes of clients. The answers suffice to correct them.
 @Suite(.frameChecks) struct MistakeTests {
     @Test func eachMistakeGetsItsExactAnswer() throws {
         let scene = try Scene()
@@ -18,7 +18,7 @@ import Yams
         #expect(try client.ask("ping").op == "pong")
     }
 
-    /// Nothing that the table refuses was published, and what looks similar but is right is accepted.
+    /// Similar but correct requests are accepted, and no refused request was published.
     @Test func correctedRequestsAreAccepted() throws {
         let scene = try Scene()
         let gateway = scene.gateway
@@ -39,7 +39,7 @@ import Yams
         )
     }
 
-    /// The ids of other agents are opaque: a client can refer to their objects, whatever their ids are.
+    /// Ids of other agents are opaque, and clients can refer to their objects whatever form the ids have.
     @Test func idsOfOtherAgentsMayHaveAnyForm() throws {
         let scene = try Scene()
         let gateway = scene.gateway
@@ -68,13 +68,13 @@ import Yams
         let client = try scene.gateway.frameClient("channel?channelId=c&_=1&utm_medium=chat")
         #expect(try client.next().op == "ok")
         _ = try scene.gateway.eventStream("channel?channelId=c&_=1")
-        // Probes, scrapers and browsers may add parameters of any name.
+        // Probes, scrapers and browsers may add arbitrary parameters.
         for path in ["/healthz", "/readyz", "/metrics", "/openapi.yaml", "/", "/client.js", "/console/app.js"] {
             #expect(try scene.gateway.request("GET", path + "?v=2&debug").status == 200, "\(path)")
         }
     }
 
-    /// Each operation refuses an unknown parameter, and takes exactly those that the contract lists.
+    /// Each operation accepts exactly the parameters that the contract lists.
     @Test func operationsTakeTheParametersOfTheContract() throws {
         let scene = try Scene()
         let text = try scene.gateway.request("GET", "/openapi.yaml").text
@@ -116,7 +116,7 @@ import Yams
         (try? JSONSerialization.jsonObject(with: Data(body))) as? [String: Any]
     }
 
-    /// The operations of the contract, with the names of their query parameters.
+    /// Returns the operations of the contract, with the names of their query parameters.
     private static func operations(_ contract: [String: Any]) throws -> [Operation] {
         let components = try #require(contract["components"] as? [String: Any])
         let shared = try #require(components["parameters"] as? [String: [String: Any]])

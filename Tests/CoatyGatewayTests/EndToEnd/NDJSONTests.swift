@@ -2,11 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Responses one by one, as they come.
+/// Responses that are streamed as they arrive.
 @Suite struct NDJSONTests {
     private static let ndjson = "application/x-ndjson"
 
-    /// Reads the stream to its end.
+    /// Reads the stream to its end, and returns its lines.
     private func lines(_ client: RawConnection) throws -> [[String: Any]] {
         var text: [UInt8] = []
         while case let chunk = try client.readChunk(within: 30), !chunk.isEmpty { text += chunk }
@@ -37,7 +37,7 @@ import Testing
         #expect(rest[0]["sourceId"] as? String == "b")
         #expect(try #require(rest[0]["ms"] as? Int) >= 0)
         #expect(rest[1]["reason"] as? String == "limit")
-        // The connection goes on.
+        // The connection stays open.
         let next = try question.client.request("GET", "/healthz")
         #expect(next.status == 200)
     }
@@ -102,8 +102,8 @@ import Testing
         #expect(16..<40 ~= all.count, "\(all.count)")
     }
 
-    /// A question that the gateway has got responses of 1 MiB to, which its client has not begun to read; the last of them
-    /// is waited for.
+    /// Returns a question with responses of 1 MiB each that the gateway has received. Its client has not begun to read,
+    /// and its last response is pending.
     private func flooded(_ scene: Scene, responses: Int) throws -> Question {
         let question = try Question(
             scene,
@@ -118,7 +118,7 @@ import Testing
             let info = number == responses ? #","executionInfo":1"# : ""
             try question.answer("RTN", from: "a", #"{"result":"\#(filler)"\#(info)}"#)
         }
-        // Answered behind the others on the same link.
+        // This question is answered after the others on the same connection.
         let behind = try Question(scene, "/v1/call/op2?timeout=30000", "{}", topic: "/CLL:op2/")
         try behind.answer("RTN", from: "a", #"{"result":1}"#)
         #expect(try behind.client.readResponse(within: 30).status == 200)

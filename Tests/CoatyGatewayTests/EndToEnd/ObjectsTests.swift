@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `/v1/objects` and `/v1/agents`: what is alive in the network.
+/// `/v1/objects` and `/v1/agents`: the objects and agents currently in the network.
 @Suite struct ObjectsTests {
-    /// The id of an object of a client.
+    /// The id of an object that a client publishes.
     private static let own = "5b1c1b1e-4c4b-4d0e-9d5a-0d4f1b1c1b1e"
 
     private static func object(_ id: String, _ coreType: String = "CoatyObject", _ members: String = "") -> String {
@@ -66,7 +66,7 @@ import Testing
         #expect(found.headers["cache-control"] == "no-store")
         #expect((found.json?["changed"] as? Int ?? 0) > 1_700_000_000_000)
 
-        // What the gateway publishes itself comes back to it.
+        // The gateway also receives its own publications.
         #expect(try gateway.post("/v1/advertise", Self.event(Self.object(Self.own))).status == 202)
         try waitUntil("its own is listed") { try Self.ids(gateway) == [id, Self.own] }
         let owner = try gateway.request("GET", "/v1/objects/\(Self.own)").json?["owner"] as? String
@@ -94,7 +94,7 @@ import Testing
         try scene.agent.publish("coaty/3/-/DAD/other", #"{"objectIds":["parent"]}"#)
         try waitUntil("the parent and its child are gone") { try Self.ids(gateway) == ["child", "one", "two"] }
 
-        // Somebody takes its place at the broker, which therefore publishes its will.
+        // A second client with the same client id makes the broker publish the agent's will.
         let usurper = try MQTTTestClient(port: scene.broker.port, clientID: clientId)
         try waitUntil("all of it is gone") { try Self.ids(gateway).isEmpty }
         withExtendedLifetime((mortal, usurper)) {}
@@ -102,7 +102,8 @@ import Testing
         #expect(try Self.agents(gateway, "?online=true") == [Self.gatewayId(gateway): true])
     }
 
-    /// The broker publishes the gateway's will, and the gateway does not advertise its clients' objects again.
+    /// The observer lists the objects of a gateway again when that gateway is back after its will, although it does not
+    /// advertise the objects of its clients again.
     @Test func objectsReturnWhenTheirGatewayReconnects() throws {
         let scene = try Scene()
         let observer = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(scene.broker.port)"])
@@ -118,7 +119,7 @@ import Testing
         }
         #expect(try change() == "added \(Self.own)")
 
-        // The broker cuts a connection whose client id another client uses, and publishes its will.
+        // If two clients use the same client id, the broker disconnects the first and publishes its will.
         let clientId = "Coaty" + gatewayId.replacing("-", with: "").prefix(18)
         _ = try MQTTTestClient(port: scene.broker.port, clientID: clientId)
         #expect(try change() == "removed \(Self.own)")
@@ -126,7 +127,7 @@ import Testing
         #expect(try change() == "added \(Self.own)")
         #expect(try Self.ids(observer) == [Self.own])
         #expect(try observer.request("GET", "/v1/objects/\(Self.own)").json?["owner"] as? String == gatewayId)
-        // Only the observer's memory brings the object back.
+        // The object was advertised only once; the observer restored it from its registry.
         let advertised = scene.agent.messages.filter { $0.topic.contains("/ADV:") && $0.text.contains(Self.own) }
         #expect(
             advertised.map(\.topic) == [
@@ -207,7 +208,7 @@ import Testing
         let names = #"-["c.d"],rank"#.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
         #expect(try ids("&order=\(names)") == "12043")
         #expect(try ids(filter(#"["rank",["Equals",2]]"#)) == "02")
-        #expect(try ids(filter(#"{"not":["rank",[9]]}"#)) == "4", "operators also by their numbers")
+        #expect(try ids(filter(#"{"not":["rank",[9]]}"#)) == "4", "operators may be numbers")
         #expect(try ids(filter(#"{"or":[["a.b",["Like","y"]],["rank",["NotExists"]]]}"#) + "&order=-rank") == "14")
         #expect(try ids("&offset=1&limit=2") == "12")
         #expect(try ids("&order=-rank&offset=4&limit=2") == "4")

@@ -10,7 +10,7 @@ import Testing
 
     init() throws { scene = try Scene(["--namespace", "com.example.home"]) }
 
-    /// How many agents are counted, by namespace.
+    /// Returns the number of agents by namespace.
     private func counts() throws -> [String: Int] {
         let list = try scene.gateway.request("GET", "/v1/status").json?["otherNamespaces"] as? [[String: Any]]
         let pairs = (list ?? []).map { ($0["namespace"] as? String ?? "", $0["agents"] as? Int ?? -1) }
@@ -26,7 +26,7 @@ import Testing
         try scene.agent.publish("coaty/3/\(namespace)/DAD/\(agent)", #"{"objectIds":["\#(objectId)"]}"#)
     }
 
-    /// Waits until the gateway observes other namespaces, whose session connects by itself.
+    /// Waits until the gateway's session that observes other namespaces is connected.
     private func waitUntilObserved() throws {
         try waitUntil("other namespaces are observed") {
             try join("first", "observed")
@@ -40,12 +40,12 @@ import Testing
             try join(agent, "com.helloworld")
             try join(agent, "com.example.home")
         }
-        // An agent that announces itself again is the same one.
+        // An agent that is advertised again is counted once.
         try join("a1", "com.helloworld")
         try withdraw("first", by: "first", "observed")
         try waitUntil("they are counted") { try counts() == ["com.helloworld": 3] }
 
-        // One object of an agent is not the agent.
+        // Deadvertising an object does not remove its agent.
         try withdraw("an object", by: "a1", "com.helloworld")
         try withdraw("a2", by: "a2", "com.helloworld")
         try waitUntil("one has left") { try counts()["com.helloworld"] == 2 }
@@ -57,7 +57,7 @@ import Testing
         try waitUntilObserved()
         for number in 1...40 { try join("agent", "ns\(number)") }
         try waitUntil("there are as many as fit") { try counts().count == 16 }
-        // A namespace without agents makes room for another one.
+        // A namespace without agents is removed, so another one can be counted.
         try withdraw("first", by: "first", "observed")
         try join("agent", "late")
         try waitUntil("another one is counted") { try counts()["late"] == 1 }

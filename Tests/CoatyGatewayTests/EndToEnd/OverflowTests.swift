@@ -2,13 +2,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A client that does not read for a while.
+/// A client that stops reading for a while.
 @Suite(.frameChecks) struct OverflowTests {
     private static let rounds = 600
     private static let ids = 10
     private static let buffer = 16
 
-    /// Lets a client miss events, `rounds` of `ids` objects in turns, while another one gets each.
+    /// Publishes `rounds` events of `ids` objects in turns that the client does not read, while another client receives
+    /// each.
     private func flood(_ scene: Scene, _ client: FrameClient) throws {
         let reader = try scene.gateway.frameClient("channel?channelId=load")
         #expect(try reader.next().op == "ok")
@@ -27,7 +28,7 @@ import Testing
         case gap(Int)
     }
 
-    /// Reads what a client receives until the last event.
+    /// Reads the client's frames up to the last event.
     private func read(_ client: FrameClient) throws -> [Delivered] {
         var delivered: [Delivered] = []
         while delivered.last != .event(Self.rounds - 1) {
@@ -75,10 +76,10 @@ import Testing
         let counted = try scene.gateway.metric(#"coaty_gateway_events_dropped_total{reason="slow_client"}"#)
         #expect(counted == Double(dropped))
         #expect(try scene.gateway.metric("coaty_gateway_queued_events") == 0)
-        // Behind the last gap stands what the buffer holds.
+        // After the last gap, all events that the buffer holds are delivered.
         let last = delivered.lastIndex { if case .gap = $0 { true } else { false } } ?? 0
         #expect(delivered[(last + 1)...].count == Self.buffer)
-        // The connection is as good as before.
+        // The connection still works.
         #expect(try client.ask("ping").op == "pong")
     }
 
@@ -103,7 +104,7 @@ import Testing
             #expect(frame.op == "done" && frame["reason"] == "overflow")
             break
         }
-        // The others stay, and the id is free.
+        // Other subscriptions stay open, and the id is free.
         try scene.agent.publish("coaty/3/-/CHN:quiet/source", #"{"object":\#(Scene.job("q"))}"#)
         #expect(try client.next(of: "other").object["name"] as? String == "q")
         try client.subscribe("s", #""event":"channel","channelId":"load""#)

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What belongs to the principal that made it.
+/// Nodes, objects and pending answers that belong to one principal.
 @Suite(.frameChecks) struct OwnershipTests {
     private static let grants = [
         "{register: [nodes], contexts: [\"*\"]}", "{read: [nodes], contexts: [\"*\"]}",
@@ -57,7 +57,7 @@ import Testing
         return nodes.compactMap { $0["objectId"] as? String }
     }
 
-    /// Each request on a node and its points, with the text of its answer.
+    /// Sends each request on a node and its points, and returns the responses.
     private func requests(_ scene: AccessScene, _ node: Node, as name: String) throws -> [(
         String, RawConnection.Response
     )] {
@@ -99,7 +99,7 @@ import Testing
             #expect(refused as NSDictionary == missing as NSDictionary)
             #expect(try subscribe(owner, id)["op"] as? String == "ok")
         }
-        // The owner and a role for others' may do all of it.
+        // The owner may use the node, and so may a role with access to the nodes of others.
         for (node, name) in [(ann, "ann"), (bob, "keeper")] {
             for (request, answer) in try requests(scene, node, as: name) {
                 #expect((200...204).contains(answer.status), "\(request) \(answer.text)")
@@ -108,7 +108,7 @@ import Testing
         #expect(try nodes(scene, as: "keeper").isEmpty)
     }
 
-    /// A node publishes on external routes, and its actors receive values: both need grants of their own.
+    /// A node publishes on external routes, and its actors receive values, so the client needs grants for both.
     @Test func registrationRequiresGrantsForItsPoints() throws {
         let scene = try AccessScene(Self.file())
         func status(_ points: String, context: String = "Room", as name: String) throws -> Int {
@@ -139,10 +139,10 @@ import Testing
                 #expect(refused.status == 403 && refused.problem == "forbidden")
                 #expect((refused.json?["missing"] as? String)?.contains("others: true") ?? false, "\(refused.text)")
             }
-            // The same once the registry knows the object.
+            // The result is the same when the registry has the object.
             try waitUntil("the object is known") { try scene.get("/v1/objects/\(id)", as: "keeper").status == 200 }
         }
-        // On other ways, too.
+        // The same applies to other transports.
         let object = AccessScene.lamp("taken", site: nil, id: id)
         let batch = try scene.post("/v1/batch", #"[{"event":"advertise","data":{"object":\#(object)}}]"#, as: "bob")
         #expect((batch.json?["results"] as? [[String: Any]])?.first?["status"] as? Int == 403)
@@ -151,7 +151,7 @@ import Testing
         #expect(frame.json["status"] as? Int == 403)
         #expect(try advertise("second", "ann").status == 202)
         #expect(try advertise("third", "keeper").status == 202)
-        // It remains ann's, until it is gone.
+        // Ann owns the object until it is deadvertised.
         #expect(try deadvertise("bob").status == 403)
         #expect(try deadvertise("keeper").status == 202)
         #expect(try advertise("fourth", "bob").status == 202)
@@ -174,7 +174,7 @@ import Testing
         let scene = try AccessScene(Self.file())
         let (ann, bob) = (try scene.socket(as: "ann"), try scene.socket(as: "bob"))
         try ann.subscribe("s", Self.call)
-        // Neither a filter that the call does not pass nor a subscription to something else gives a right.
+        // A filter that excludes the call, or a subscription to another event, gives no right to answer.
         try bob.subscribe("s", Self.call + #","filter":["parameters.a",["Equals",2]]"#)
         try bob.subscribe("d", #""event":"discover""#)
         let id = AccessScene.id()
@@ -187,7 +187,7 @@ import Testing
         #expect(try answer(ann, id) == 404)
         try scene.publish("CLL:op/late", "{}")
         _ = try ann.next(of: "s")
-        // A later subscription receives later calls.
+        // A later subscription only gives a right to answer later calls.
         let late = try scene.socket(as: "bob")
         try late.subscribe("s", Self.call)
         #expect(try answer(late, "late") == 404)
@@ -209,12 +209,12 @@ import Testing
             client = nil
             let again = try scene.socket(as: name)
             #expect(try answer(again, id) == after)
-            // The connections of a token have one right together.
+            // All connections with one token share one right.
             #expect(try answer(other, id) == 404)
         }
     }
 
-    /// An agent answers a Discover event once for each of its objects.
+    /// An agent may answer a Discover event several times, once for each object.
     @Test func aDiscoverEventIsAnsweredSeveralTimes() throws {
         let scene = try AccessScene(Self.file())
         let (ann, bob) = (try scene.socket(as: "ann"), try scene.socket(as: "bob"))

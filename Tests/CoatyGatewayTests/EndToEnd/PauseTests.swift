@@ -9,7 +9,7 @@ import Testing
     private static let channel = #""event":"channel","channelId":"c""#
     private static let publication = channel + #","data":{"object":\#(Scene.job("n"))}"#
 
-    /// The names and states of the tree below a node.
+    /// Returns the names and states of a node and its descendants.
     private func states(_ node: [String: Any]) -> [String] {
         let children = node["children"] as? [[String: Any]] ?? []
         return ["\(node["name"] ?? "") \(node["state"] ?? "")"] + children.flatMap(states)
@@ -31,7 +31,7 @@ import Testing
         let paused = try gateway.request("POST", Self.pausePath)
         #expect(paused.status == 200 && paused.text == #"{"state":"paused","pendingRequests":2}"#, "\(paused.text)")
 
-        // Every stream is informed.
+        // Every stream gets a notice.
         for frame in [try client.next("a notice") { $0.op == "notice" }, try single.next()] {
             #expect(frame.text == #"{"op":"notice","state":"paused"}"#)
         }
@@ -40,12 +40,12 @@ import Testing
         let line = String(decoding: try lines.client.readChunk(), as: UTF8.self)
         #expect(line == #"{"op":"notice","state":"paused"}"# + "\n")
 
-        // Load balancers send no further clients, and the process is not restarted.
+        // Load balancers stop sending clients, but the process is not restarted.
         let ready = try gateway.request("GET", "/readyz")
         #expect(ready.status == 503 && ready.problem == "paused")
         #expect(try gateway.request("GET", "/healthz").status == 200)
 
-        // Nothing new.
+        // New requests are refused.
         for (path, body) in [
             ("/v1/advertise", #"{"object":\#(Scene.job("n"))}"#), ("/v1/discover", #"{"objectTypes":["t"]}"#),
             ("/v1/io/nodes", #"{"contextName":"c","ioSources":[\#(RoutingScene.source("None", rate: nil))]}"#),
@@ -65,10 +65,10 @@ import Testing
             #expect(frame.op == "error" && frame.json["status"] as? Int == 503, "\(frame)")
             #expect(frame["type"]?.hasSuffix(":paused") == true)
         }
-        // A connection that is opened now is informed, too.
+        // A new connection gets a notice, too.
         #expect(try gateway.frameClient().next().text == #"{"op":"notice","state":"paused"}"#)
 
-        // What has begun goes on.
+        // Existing subscriptions and requests continue.
         try scene.agent.publish("coaty/3/-/CHN:c/a", #"{"object":\#(Scene.job("1"))}"#)
         #expect(try client.next(of: "s").object["name"] as? String == "1")
         #expect(try single.next().object["name"] as? String == "1")
@@ -78,7 +78,7 @@ import Testing
         try lines.answer("RTN", from: "a", #"{"result":1}"#)
         #expect(String(decoding: try lines.client.readChunk(), as: UTF8.self).contains(#""op":"response""#))
 
-        // Reading goes on.
+        // Read requests are still served.
         #expect(try gateway.request("GET", "/v1/status").status == 200)
         #expect(try gateway.request("GET", "/v1/objects").status == 200)
         let tree = states(try #require(try gateway.request("GET", "/v1/admin/tree").json))
@@ -120,7 +120,7 @@ import Testing
         #expect(try scene.get("/readyz", as: nil).status == 200)
         #expect(try scene.post(Self.pausePath, "", as: "operator").status == 200)
         #expect(try scene.get("/readyz", as: nil).problem == "paused")
-        // Who may not do it anyway does not learn from it that the gateway is paused.
+        // A client without permission does not learn that the gateway is paused.
         #expect(try scene.post("/v1/deadvertise", #"{"objectIds":["x"]}"#, as: "reader").status == 403)
         #expect(try scene.get("/v1/admin/tree", as: "operator").status == 200)
         #expect(try scene.get("/v1/status", as: "operator").status == 403)

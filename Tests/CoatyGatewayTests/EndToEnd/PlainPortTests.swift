@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The port for probes on the same machine.
+/// The unencrypted port for probes on the same machine.
 @Suite struct PlainPortTests {
     private let gateway: GatewayProcess
     private let port: UInt16

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// REST and WebSocket on the one port, also for clients that send little, late, or wrong.
+/// REST and WebSocket on one port, including clients that send partial, late or invalid data.
 @Suite struct PortTests {
     private static let key = "Sec-WebSocket-Key: \(WebSocketClient.key)\r\nSec-WebSocket-Version: 13\r\n"
     private static let upgrade = "Host: l\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\(key)\r\n"
@@ -16,12 +16,12 @@ import Testing
         let stream = try RawConnection(port: scene.gateway.port)
         for part in ["G", "ET /v1", "/w", "s", "/deadvertise HTTP/1.1\r\n", Self.upgrade] {
             try stream.send(part)
-            // Each part is to be a segment of its own, so let the gateway see it first: it serves others meanwhile.
+            // The gateway must receive each part as a separate segment; meanwhile it serves others.
             #expect(try scene.gateway.request("GET", "/healthz").status == 200)
         }
         #expect(try stream.readHead().status == 101)
 
-        // Begins like a stream, and is none.
+        // This path starts like that of a stream, but is not one.
         let near = try RawConnection(port: scene.gateway.port)
         try near.send("GET /v1/w")
         #expect(try scene.gateway.request("GET", "/healthz").status == 200)
@@ -42,7 +42,7 @@ import Testing
             try connection.send("GET /readyz HTTP/1.1\r\nHost:" + rest)
         }
         for _ in 0..<20 { #expect(try scene.gateway.request("GET", "/healthz").status == 200) }
-        // A half request line is dropped when its time is over.
+        // An incomplete request line times out.
         #expect(try half[0].isClosedByPeer(within: 20))
         #expect(try scene.gateway.request("GET", "/healthz").status == 200)
         _ = (silent, halfHead, halfProbes)
@@ -72,7 +72,8 @@ import Testing
         let shorter = try RawConnection(port: scene.gateway.port)
         try shorter.send(head + "Content-Length: 100\r\n\r\n" + body)
         shorter.shutdownSending()
-        // At the latest when an idle connection is closed: libmicrohttpd may miss the end of a body it still waits for.
+        // The connection closes at the latest when its idle time ends: libmicrohttpd may miss the end of a body that it
+        // waits for.
         #expect(try shorter.isClosedByPeer(within: 45))
         #expect(try scene.gateway.request("GET", "/healthz").status == 200)
         _ = try scene.agent.waitFor { $0.topic.contains("/DAD/") }
@@ -100,7 +101,7 @@ import Testing
     /// Text from the network must not forge a line in the log.
     @Test func topicsAreEscapedInTheLog() throws {
         let scene = try Scene()
-        // Brokers take no topic with control characters, but one with these.
+        // Brokers refuse topics with control characters, but not with these characters.
         try scene.agent.publish("coaty/3/-/ADV:Identity/\u{2028}forged\u{202E}", "x")
         try waitUntil("it is logged") { scene.gateway.log.contains("forged") }
         #expect(scene.gateway.log.contains(#"ADV:Identity/\u{2028}forged\u{202e}"#))

@@ -96,7 +96,7 @@ import Testing
         let header = [("X-Large", String(repeating: "x", count: 12_000))]
         let tooLarge = try gateway.request("GET", "/healthz", headers: header)
         #expect(tooLarge.status == 431 && tooLarge.problem == "header-fields-too-large")
-        // None of this has been published, and nothing else is disturbed.
+        // No refused event was published, and the next one is.
         #expect(try gateway.post("/v1/advertise", #"{"object":\#(Scene.job("last"))}"#).status == 202)
         _ = try scene.agent.waitFor { $0.text.contains("last") }
         #expect(scene.agent.messages.filter { $0.topic.contains("/ADV:Task/") }.count == 1)

@@ -2,17 +2,19 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A two-way request that has been sent to the gateway and came out at the broker, to be answered by hand.
+/// A two-way request that the gateway has published and the test answers.
 struct Question {
     let client: RawConnection
-    /// The last of its publications.
+    /// The last publication of the request.
     let request: MQTTTestClient.Message
     private let agent: MQTTTestClient
 
+    /// Sends a request, and waits until the gateway has published it.
+    ///
     /// - Parameters:
-    ///   - accept: the media type that is asked for.
+    ///   - accept: the accepted media type.
     ///   - headers: further header fields.
-    ///   - topic: what is in the topic of its last publication.
+    ///   - topic: a part of the topic of the last publication.
     init(
         _ scene: Scene,
         _ target: String,

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Clients that do more in a time than their roles allow.
+/// Clients that exceed the rates of their roles.
 @Suite(.frameChecks) struct RateLimitTests {
     private static let roles = [
         "user": [
@@ -14,9 +14,11 @@ import Testing
     private static let id = "5b1c1b1e-4c4b-4d0e-9d5a-0d4f1b1c1b1e"
     private static let event = #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"\#(id)","name":"n"}}"#
 
+    /// Returns a configuration with rates.
+    ///
     /// - Parameters:
-    ///   - rates: of the role `user`, in one line of YAML.
-    ///   - anonymous: those of clients without a token.
+    ///   - rates: the rates of the role `user`, in one line of YAML.
+    ///   - anonymous: the rates of clients without a token.
     private static func file(_ rates: String, anonymous: String? = nil) -> AccessFile {
         var file = AccessFile(
             tokens: [.init("ann", "user"), .init("bob", "user"), .init("free", "admin")],
@@ -45,9 +47,9 @@ import Testing
         #expect((1100...1200).contains(wait) && answer.headers["ratelimit"] == #""requests";r=0;t=\#(wait)"#)
         let milliseconds = try #require(answer.json?["retryAfter"] as? Int)
         #expect((milliseconds + 999) / 1000 == wait)
-        // A body is not read for it.
+        // The gateway refuses the request without reading its body.
         #expect(try scene.post("/v1/channel/c", Self.event, as: "ann").status == 429)
-        // Others go on, and what is public.
+        // Other clients and public paths are not affected.
         #expect(try scene.get("/v1/info", as: "bob").status == 200)
         for _ in 0..<9 { #expect(try scene.get("/v1/info", as: "free").status == 200) }
         #expect(try scene.get("/v1/info", as: nil).status == 200)
@@ -74,7 +76,7 @@ import Testing
             #expect(answer.headers["retry-after"] != nil)
         }
         #expect(throws: (any Error).self) { _ = try scene.socket(as: "ann") }
-        // Open connections go on, and what is public.
+        // Open connections and public paths are not affected.
         #expect(try client.ask("ping").op == "pong")
         #expect(try scene.gateway.request("GET", "/healthz", headers: wrong).status == 200)
         try scene.reload(Self.file("requests: 1000/s"))
@@ -110,7 +112,7 @@ import Testing
         #expect((1_100_000...1_200_000).contains(try #require(refused.json["retryAfter"] as? Int)))
         try waitUntil("what was accepted arrives") { scene.agent.messages.count { $0.topic.contains("/CHN:c/") } >= 3 }
         #expect(scene.agent.messages.count { $0.topic.contains("/CHN:c/") } == 3)
-        // What is denied counts for nothing.
+        // Refused requests do not use up the rate.
         #expect(
             try client.ask("subscribe", id: "x", #""event":"advertise","objectType":"t""#).json["status"] as? Int == 403
         )
@@ -132,7 +134,7 @@ import Testing
         for _ in 0..<2 { #expect(try client.ask("ping").op == "pong") }
         let refused = try client.ask("ping")
         #expect(refused.op == "error" && refused.json["retryAfter"] as? Int ?? 0 > 0)
-        // Events come nevertheless, and what is over can be ended.
+        // Events are still delivered, and subscriptions can be ended.
         try scene.publish("CHN:c", Self.event)
         #expect(try client.next(of: "s").objectName == "n")
         #expect(try client.ask("unsubscribe", id: "s").op == "ok")
@@ -149,14 +151,14 @@ import Testing
         #expect(answer.status == 429)
         #expect(answer.headers["ratelimit-policy"] == #""bytes-in";q=1000;w=1800;qu="content-bytes""#)
         #expect(try client.ask("ping").json["status"] as? Int == 429)
-        // What brings no bytes goes on.
+        // Requests without a body are not affected.
         #expect(try scene.get("/v1/info", as: "ann").status == 200)
         #expect(try scene.post("/v1/channel/c", Self.event, as: "bob").status == 202)
     }
 
     // MARK: - Bytes out
 
-    /// Publishes events of somewhat more than 1,000 bytes.
+    /// Publishes events that are slightly larger than 1,000 bytes.
     private func publish(_ numbers: Range<Int>, _ scene: AccessScene) throws {
         let filler = String(repeating: "x", count: 1000)
         for number in numbers {
@@ -171,7 +173,7 @@ import Testing
         let first = try scene.get("/v1/status", as: "ann")
         #expect(first.status == 200 && first.body.count > 1000)
         var answer: RawConnection.Response?
-        // A response counts when it is sent.
+        // A response is charged when it is sent.
         try waitUntil("the response is charged") {
             answer = try scene.get("/v1/info", as: "ann")
             return answer?.status == 429
@@ -193,19 +195,19 @@ import Testing
             try publish(number..<number + 1, scene)
             #expect(try free.next(of: "s").object["number"] as? Int == number)
         }
-        // The burst comes, and nothing further. Replies come at once.
+        // Only the burst is delivered. Replies are not delayed.
         #expect(try limited.ask("ping").op == "pong")
         let numbers = limited.takeReceived(of: "s").map { $0.object["number"] as? Int }
         #expect((3...6).contains(numbers.count) && numbers == (0..<numbers.count).map { $0 })
         try waitUntil("the wait is counted") { try metric("rate_of_bytes_out", scene) == "1" }
         #expect(scene.gateway.log.contains("delayed events and responses for a client"))
         #expect(!scene.gateway.log.contains("refused a request"))
-        // The first event after the wait was sent before it, the last ones are queued, and a gap stands for the others.
+        // The last events stay queued; a gap replaces the dropped ones.
         try scene.reload(Self.file("requests: 1000/s"))
         let gap = try limited.next(of: "s")
         #expect(gap.op == "gap" && gap.json["dropped"] as? Int == 50 - numbers.count - 8, "\(gap.text)")
         for number in 42..<50 { #expect(try limited.next(of: "s").object["number"] as? Int == number) }
-        // From now on nothing waits.
+        // Without the rate, events are not delayed.
         try publish(50..<51, scene)
         #expect(try limited.next(of: "s").object["number"] as? Int == 50)
     }
@@ -224,7 +226,7 @@ import Testing
         }
         try waitUntil("the stream has ended") { try streams() == 0 }
         #expect(try scene.get("/v1/info", as: "ann").status == 200)
-        // A long list is a stream, too.
+        // A long list is streamed, too.
         let filler = String(repeating: "x", count: 1000)
         for number in 0..<80 {
             let id = "00000000-0000-4000-8000-\(String(format: "%012d", number))"
@@ -240,7 +242,7 @@ import Testing
             requests += 1
             return try scene.get("/v1/info", as: "bob").status == 429
         }
-        // Not by these.
+        // The responses of these requests alone do not exceed the rate.
         #expect(requests <= 5)
     }
 
@@ -254,7 +256,7 @@ import Testing
             let data = (event.json["data"] as? [String: Any])?["object"] as? [String: Any]
             #expect(event.name == "event" && data?["number"] as? Int == number)
         }
-        // More than 16 kB at 10 kB a second, of which the first two events come at once.
+        // More than 16 kB at 10 kB per second; the first two events are delivered immediately.
         #expect(ContinuousClock.now - begin > .seconds(1.2))
     }
 
@@ -267,7 +269,7 @@ import Testing
         for _ in 1..<30 { #expect(try stream.next()?.name == "event") }
     }
 
-    /// Sends a call whose responses come as NDJSON, and publishes some of more than 1,000 bytes.
+    /// Sends a call that streams its responses as NDJSON, and publishes responses of more than 1,000 bytes each.
     private func call(_ scene: AccessScene, responses: Int) throws -> RawConnection {
         let connection = try RawConnection(port: scene.gateway.port)
         let fields =
@@ -317,7 +319,7 @@ import Testing
         open.limits = []
         try scene.reload(open)
         for _ in 0..<20 { #expect(try client.ask("ping").op == "pong") }
-        // Errors name their lines, and change nothing.
+        // Errors contain the line number, and the file is not applied.
         let bad = Self.file("requests: 1/h").yaml.replacing("1/h", with: "fast")
         let line = try #require(bad.split(separator: "\n").firstIndex { $0.contains("fast") }) + 1
         let reason = try scene.reload(bad: bad)

@@ -44,7 +44,7 @@ import Testing
         #expect(late.messages.filter { $0.topic != "end" }.map(\.topic) == ["r/c"])
     }
 
-    /// Not on the gateway's own connection, where they would delay Coaty events.
+    /// Raw events do not use the gateway's main connection, where they would delay Coaty events.
     @Test func rawEventsAreObservedOverFurtherConnections() throws {
         let broker = try BrokerProcess(extraConfiguration: ["log_type all"])
         let scene = try Scene(["--maximum-raw-connections", "1"], broker: broker)
@@ -63,7 +63,7 @@ import Testing
         }
         #expect(client.received.allSatisfy { $0.op != "gap" })
         #expect(try scene.gateway.stop() == 0)
-        // The gateway also has its own connection and one that watches for other namespaces.
+        // The gateway also has its main connection, and one that observes other namespaces.
         let connected = Set(broker.log.matches(of: /as (Coaty[0-9a-f]{18}) .p2/).map(\.1))
         #expect(connected.count >= 2)
         try waitUntil("all connections are closed in order") {
@@ -81,7 +81,7 @@ import Testing
     @Test func refusesTopicsAndFlags() throws {
         let scene = try Scene()
         let long = Array(repeating: "a", count: 201).joined(separator: "%2F")
-        // With dots RabbitMQ would make it one of Coaty's.
+        // RabbitMQ would translate the dots and make it a topic of Coaty.
         for topic in [
             "coaty%2F3%2F-%2FADV:Task%2Fx", "coaty%2F", "coaty.3.-.CLL:lights.source.correlation", "a%2F%2B", "%23",
             long,

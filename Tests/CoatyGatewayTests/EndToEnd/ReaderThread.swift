@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Reads on a thread of its own.
+/// A thread that reads a stream.
 final class ReaderThread: Sendable {
     private let state = Mutex<(isOpen: Bool, end: String?, date: Date)>((false, nil, .distantPast))
 
@@ -18,7 +18,7 @@ final class ReaderThread: Sendable {
     }
 
     var isOpen: Bool { state.withLock { $0.isOpen } }
-    /// What the body has returned, and when.
+    /// The result of the body, and the time when it returned.
     var end: (text: String, date: Date)? {
         state.withLock { state in state.end.map { ($0, state.date) } }
     }

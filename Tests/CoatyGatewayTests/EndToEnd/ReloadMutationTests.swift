@@ -4,12 +4,12 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Reloads of many different files. What they do is compared with what a gateway does that is started with the same file.
+/// Reloads of random files, compared with a gateway that is started with the same file.
 @Suite struct ReloadMutationTests {
     private static let admin = "secret-of-the-operator-0123456789"
     private static let authorization = [("Authorization", "Bearer " + admin)]
 
-    /// A file with everything that a reload can change, and something that it can't.
+    /// Returns a file with every setting that a reload can change, and some that it can't.
     private static func file(_ generator: inout SeededGenerator) -> String {
         func pick(_ values: [String]) -> String { values.randomElement(using: &generator) ?? "" }
         let roles = ["viewer", "user", "viewer, user"]
@@ -46,7 +46,7 @@ import Testing
             """
     }
 
-    /// Changes a text in one of many ways, few of which make a good file.
+    /// Changes a text in one of many ways; most results are invalid.
     private static func mutated(_ text: String, _ generator: inout SeededGenerator) -> String {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         let line = Int.random(in: 0..<lines.count, using: &generator)
@@ -55,7 +55,7 @@ import Testing
         case 1: lines.insert(lines[line], at: line)
         case 2: lines.swapAt(line, Int.random(in: 0..<lines.count, using: &generator))
         case 3:
-            // Another unit, or another type.
+            // Use another unit or another type.
             let value = ["\"x\"", "[1, 2]", "{a: b}", "1m", "-1", "true", ""].randomElement(using: &generator) ?? ""
             lines[line] = lines[line].prefix { $0 != ":" } + ": " + value
         case 4: return String(text.prefix(Int.random(in: 0..<text.count, using: &generator)))
@@ -80,7 +80,7 @@ import Testing
         return gateway
     }
 
-    /// What clients see of all that a reload can change, except levels of the log.
+    /// Returns everything that a client sees of settings that a reload can change, except log levels.
     private func state(_ gateway: Prober) throws -> [String] {
         var state: [String] = []
         for name in ["alpha", "beta"] {
@@ -98,7 +98,7 @@ import Testing
         let rules = try gateway.get(RoutingScene.path + "/rules", Self.authorization)
         state.append("rules \(rules.status) \(rules.text)")
         state.append("rate \(try gateway.rate(AccessScene.headers("gamma")))")
-        // The request log gives each response an id if it has all of them.
+        // The request log assigns an id to each response if it logs all of them.
         let logged = try gateway.get("/v1/info", Self.authorization)
         state.append("logs all \(logged.headers["x-request-id"] != nil)")
         state.append("share \(try gateway.share(Self.authorization))")
@@ -155,13 +155,13 @@ import Testing
                     unsupported += 1
                     #expect(detail.contains("reload not supported for ") || detail.contains("only a restart"), comment)
                 }
-                // The file in force changes nothing.
+                // Reloading the file in force changes nothing.
                 try write(inForce, to: path)
                 let again = try gateway.post("/v1/admin/reload", Self.authorization)
                 #expect(again.text == #"{"changed":[]}"#, "round \(round): \(again.text)")
             }
             before = after
-            // The log level is that of the file in force, too.
+            // The log level follows the file in force, too.
             let isInfo = inForce.contains("log-level: info") || !inForce.contains("\nlog-level: ")
             if isInfo {
                 try waitUntil("the reload is logged") { gateway.infos > infos }
@@ -177,7 +177,7 @@ import Testing
     }
 }
 
-/// Asks a gateway on one connection for each request.
+/// A client that sends requests to a gateway on one connection.
 private struct Prober {
     let process: GatewayProcess
     let port: UInt16
@@ -191,7 +191,7 @@ private struct Prober {
         try waitUntil("the gateway is online") { try get("/readyz", []).status == 200 }
     }
 
-    /// Nil if the gateway refuses to start.
+    /// Returns nil if the gateway refuses to start.
     static func ifStarts(_ process: GatewayProcess) throws -> Prober? {
         try waitUntil("it starts or not") { process.output.contains("\n") || process.hasEnded }
         return process.hasEnded ? nil : try Prober(process)
@@ -207,7 +207,7 @@ private struct Prober {
         try RawConnection(port: port).request("POST", target, headers: headers)
     }
 
-    /// The rate of a client's requests, which a refusal names.
+    /// Returns the request rate of a client, which a refusal contains.
     func rate(_ headers: [(String, String)]) throws -> String {
         for _ in 0..<5 {
             let answer = try get("/v1/info", headers)
@@ -217,7 +217,7 @@ private struct Prober {
         return "none"
     }
 
-    /// How many of five subscriptions a client may have.
+    /// Returns how many of five subscriptions the client may open.
     func share(_ headers: [(String, String)]) throws -> Int {
         try waitUntil("earlier subscriptions are over") {
             let streams = try get("/v1/status", headers).json?["streams"] as? [String: Any]

@@ -54,7 +54,7 @@ import Testing
         try waitUntil("the missing file is logged") { scene.gateway.log.contains("gateway.yaml: cannot be read") }
         try scene.publish("CHN:load", #"{"object":\#(AccessScene.lamp("one", site: nil))}"#)
         #expect(try client.next(of: "s").objectName == "one")
-        // A good one is taken nevertheless.
+        // A valid file is applied afterwards.
         try scene.reload(Self.file())
         #expect(try scene.get("/v1/access", as: "user").status == 401)
         #expect(try client.closeCode(within: Self.limit) == 4503)
@@ -120,7 +120,8 @@ import Testing
         try waitUntil("the calls are published") {
             scene.agent.messages.count { $0.topic.contains("/CLL:o/") } == 2
         }
-        // Not more at a time than the gateway reads soon: the broker may drop more, and a gap is right then.
+        // Publish in batches that the gateway can read quickly. Otherwise the broker may drop events, and a gap would
+        // be correct.
         func publish() throws {
             for _ in 0..<5 {
                 try load.publish(200)
@@ -172,7 +173,7 @@ import Testing
         }
         try scene.reload(Self.file())
         let begin = Date()
-        // Only what the sockets hold already comes.
+        // Only events that are already in the sockets are delivered.
         for client in [slow, single] {
             #expect(try client.closeCode() == 4503)
             #expect(client.received.count { $0.op == "event" } < count / 2)
@@ -253,7 +254,7 @@ import Testing
         #expect(try single.closeCode() == 4501)
         #expect(try events.next()?.json["status"] as? Int == 403)
         #expect(try events.next() == nil)
-        // The other subscription goes on, without a gap.
+        // The other subscription continues without a gap.
         try scene.agent.publish("a/b", "x")
         try scene.publish("CHN:load", #"{"object":\#(AccessScene.lamp("one", site: nil))}"#)
         #expect(try socket.next(of: "s").objectName == "one")
@@ -266,7 +267,7 @@ import Testing
         try socket.subscribe("s", Self.channel)
         let viewer = try scene.events("advertise?objectType=com.example.Lamp", as: "viewer")
         let admin = try scene.events("deadvertise", as: "admin")
-        // Other tokens come and go, and other roles change.
+        // Other tokens are added and removed, and other roles change.
         var roles = Self.roles
         roles["viewer"]?.removeLast()
         roles["new"] = ["{read: [info]}"]
@@ -277,7 +278,7 @@ import Testing
         #expect(try socket.next().objectName == "one")
         #expect(try viewer.next()?.objectName == "two")
         #expect(try admin.next()?.json["event"] as? String == "deadvertise")
-        // A change of one role is a change for its tokens only.
+        // A change of one role affects only the tokens with this role.
         try scene.reload(Self.file("user", roles: roles))
         try scene.publish("CHN:load", #"{"object":\#(AccessScene.lamp("three", site: nil))}"#)
         #expect(try socket.next().objectName == "three")

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// The bounds of what one request may hold are those that are set.
+/// Configured limits for the contents of one request.
 @Suite struct RequestBoundsTests {
     @Test(arguments: [
         ("maximum-buffered-events", "/v1/sse/channel?channelId=c&buffer=3", "buffer"),
@@ -79,7 +79,7 @@ import Testing
             try scene.agent.publish(topic, #"{"object":\#(object)}"#)
         }
         let answer = try discover.connection.readResponse()
-        // The second response exceeds the bound, either while it waits behind the first or in the answer.
+        // The second response exceeds the limit, either while it is queued after the first or in the final response.
         let count = (answer.json?["responses"] as? [Any])?.count ?? 0
         #expect(answer.json?["reason"] as? String == "overflow" && (1...2).contains(count))
     }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The request log of a real gateway.
+/// The request log of a gateway.
 @Suite struct RequestLogTests {
     private static let trace = "4bf92f3577b34da6a3ce929d0e0e4736"
     private static let traceparent = ("traceparent", "00-\(trace)-00f067aa0ba902b7-01")
@@ -25,7 +25,7 @@ import Testing
         #expect(entry["principal"] == "ann" && entry["address"] == "127.0.0.1" && entry.level == "info")
         let milliseconds = try #require(entry.json["ms"] as? Double)
         #expect((0..<10_000).contains(milliseconds))
-        // Without one the gateway makes an id; equal requests are not counted.
+        // Without an id in the request, the gateway creates one, and equal requests are not combined.
         for _ in 0..<20 {
             let id = try #require(try scene.get("/v1/info", as: "ann").headers["x-request-id"])
             _ = try scene.gateway.request("request GET /v1/info 200", id: id)
@@ -35,7 +35,7 @@ import Testing
         let unknown = try scene.gateway.request("request GET /v1/info 401", id: id)
         #expect(unknown["principal"] == nil && unknown["address"] == "127.0.0.1")
         _ = try scene.gateway.request("request GET /readyz 200")
-        // The path is not there: it is the client's.
+        // The log has no paths, because they contain data of clients.
         #expect(!scene.gateway.log.contains("secret-channel"))
     }
 
@@ -44,7 +44,7 @@ import Testing
         let gateway = scene.gateway
         #expect(try gateway.post("/v1/channel/c", Self.body).headers["x-request-id"] == nil)
         #expect(try gateway.request("GET", "/nothing").headers["x-request-id"]?.count == 16)
-        // An agent may take as long as the client waits.
+        // Waiting for responses of agents does not make a request slow.
         #expect(try gateway.post("/v1/discover?timeout=200", #"{"objectTypes":["x"]}"#).status == 200)
         let connection = try RawConnection(port: gateway.port)
         try connection.send(
@@ -89,7 +89,7 @@ import Testing
         #expect(try Self.requests(scene.gateway).count == 1)
     }
 
-    /// Log lines that a request causes have its ids.
+    /// Log lines that a request causes contain its ids.
     @Test func logLinesContainRequestIds() throws {
         let file = AccessFile(tokens: [.init("ann", "admin")])
         let scene = try AccessScene(file, ["--log-format", "json"])
@@ -97,7 +97,7 @@ import Testing
         #expect(try scene.gateway.request("GET", "/v1/info", headers: wrong).status == 401)
         let failure = try scene.gateway.entry("the failure is logged") { $0.message == "authentication failed" }
         #expect(failure["id"] == "id-1" && failure["trace"] == Self.trace && failure.label == "access")
-        // Also those of tasks.
+        // This includes log lines of tasks.
         let headers = AccessScene.headers("ann") + [("X-Request-Id", "id-2")]
         #expect(try scene.gateway.request("POST", "/v1/admin/reload", headers: headers).status == 200)
         let reload = try scene.gateway.entry("the reload is logged") { $0.message == "configuration reloaded" }
@@ -126,7 +126,7 @@ import Testing
         #expect(end["id"] == "socket-1" && end["principal"] == "bob" && end.json["code"] as? Int == 1000)
         #expect(end.json["bytes"] as? Int ?? 0 > 0 && end.json["received"] as? Int ?? 0 > 0)
         #expect(end.json["ms"] as? Double ?? -1 >= 0)
-        // A stream of one subscription, and a handshake that is refused.
+        // A stream with one subscription, and a refused handshake.
         let stream = try scene.gateway.frameClient("channel?channelId=c", headers: AccessScene.headers("ann"))
         _ = try stream.next("ok") { $0.op == "ok" }
         try stream.socket.sendClose(code: 1000)

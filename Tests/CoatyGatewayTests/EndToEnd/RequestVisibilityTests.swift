@@ -2,13 +2,13 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What clients of one site see of the answers of the other one, and of routing; which topics and core types they may use.
+/// Access of the clients of one site: responses from another site, routing, raw topics and core types.
 @Suite(.frameChecks) struct RequestVisibilityTests {
     private func lamp(_ name: String, _ site: String, _ members: String = "") -> String {
         AccessScene.lamp(name, site: site, members)
     }
 
-    /// A request of a client that has come out at the broker, to be answered by hand.
+    /// A request of a client that the gateway has published and the test answers.
     private struct Asked {
         let connection: RawConnection
         private let agent: MQTTTestClient
@@ -30,7 +30,8 @@ import Testing
             try agent.publish("coaty/3/-/\(event)/agent/\(correlationId)", payload)
         }
 
-        /// The names of the objects in the responses, the reason of the end, and whether answers were withheld.
+        /// Returns the names of the objects in the responses, the reason of the end, and whether responses may have
+        /// been hidden.
         func result() throws -> (names: [String?], reason: String?, isFiltered: Bool) {
             let answer = try connection.readResponse()
             #expect(answer.status == 200, "\(answer.text)")
@@ -66,16 +67,16 @@ import Testing
         )
         try awaited.answer("RTV", #"{"objects":[]}"#)
         try awaited.answer("RTV", #"{"objects":[\#(lamp("own", "hall-1", VisibilityTests.secret))]}"#)
-        // The hidden object of an answer is left out.
+        // The hidden object of a response is left out.
         #expect(try awaited.result() == (["a", "own"], "until", true))
 
         let plain = try Asked(scene, "/v1/discover?limit=1&timeout=20000", Self.discover)
         try plain.answer("RSV", #"{"object":\#(lamp("own", "hall-1"))}"#)
-        // Whether something was hidden is not reported, only that it may have been.
+        // The flag only states that responses may have been hidden.
         #expect(try plain.result() == (["own"], "limit", true))
     }
 
-    /// A request whose answers are all hidden was answered: it is no timeout of the network.
+    /// A request whose responses are all hidden was answered, so it does not fail with a timeout.
     @Test func requestWithOnlyHiddenAnswersDoesNotFail() throws {
         let scene = try AccessScene(VisibilityTests.file)
         let id = AccessScene.id()
@@ -103,7 +104,7 @@ import Testing
         try scene.publish("RSV/\(correlationId)", #"{"object":\#(lamp("other", "hall-2"))}"#)
         let done = try client.next(of: "r")
         #expect(done.op == "done" && done["reason"] == "timeout" && done.json["filtered"] as? Bool == true, "\(done)")
-        // A request that no grant covers is refused at once.
+        // A request that no grant covers is refused immediately.
         for body in [#"{"objectTypes":["org.other.Lamp"]}"#, #"{"coreTypes":["Task"]}"#, #"{"objectId":"x"}"#] {
             let refused = try scene.post("/v1/discover?timeout=20000", body, as: "hall-1")
             #expect(refused.status == 403 && refused.problem == "forbidden", "\(body)")
@@ -223,7 +224,7 @@ import Testing
         #expect(!late.messages.contains { $0.topic.hasPrefix("a/") })
     }
 
-    /// Objects that belong to agents and to IO routing are not covered by a wildcard.
+    /// A wildcard does not cover core types of agents and of IO routing.
     @Test func reservedCoreTypesNeedTheirNames() throws {
         let file = AccessFile(
             tokens: [.init("all", "all"), .init("named", "named")],
@@ -263,11 +264,11 @@ import Testing
 extension MQTTTestClient {
     /// Waits for a request with a payload, and returns its correlation id.
     ///
-    /// - Parameter count: number of messages that came before it.
+    /// - Parameter count: number of messages received before the request.
     fileprivate func request(_ payload: String, after count: Int) throws -> String {
         var message: Message?
         try waitUntil("\(payload) is published") {
-            // A Query event gets a filter in front.
+            // The gateway inserts a filter at the beginning of a Query event.
             message = messages.dropFirst(count).last { $0.text.hasSuffix(payload.dropFirst()) }
             return message != nil
         }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Clients that come back, and those that read too slowly.
+/// Clients that resume a subscription, and clients that read too slowly.
 @Suite(.frameChecks) struct ResumeTests {
     private static let channel = #""event":"channel","channelId":"c""#
 
@@ -36,7 +36,7 @@ import Testing
         try again.subscribe("s", Self.channel + #","since":"\#(cursor)""#)
         let single = try scene.gateway.frameClient("channel?channelId=c&since=\(cursor)")
         #expect(try single.next().op == "ok")
-        // The header takes precedence over the address.
+        // The header overrides the query.
         let both = try scene.gateway.eventStream(
             "channel?channelId=c&since=\(first)",
             headers: [("Last-Event-ID", cursor)]
@@ -44,7 +44,7 @@ import Testing
         #expect(try number(again.next(of: "s")) == 3)
         #expect(try number(single.next()) == 3)
         #expect(number(try both.next()) == 3)
-        // And goes on.
+        // Later events are delivered, too.
         try publish(scene, 4..<5)
         #expect(try number(again.next(of: "s")) == 4)
         #expect(try number(single.next()) == 4)
@@ -59,7 +59,7 @@ import Testing
         #expect(gap.op == "gap" && gap.json["dropped"] is NSNull)
         try publish(scene, 0..<1)
         #expect(try number(client.next(of: "s")) == 0)
-        // Of another source, too.
+        // A cursor of another feed also leads to a gap.
         let cursor = try #require(client.received.last?["cursor"])
         try client.subscribe("o", #""event":"channel","channelId":"other","since":"\#(cursor)""#)
         #expect(try client.next(of: "o").op == "gap")
@@ -77,12 +77,12 @@ import Testing
         let lost = try #require(gap.json["dropped"] as? Int, "\(gap)")
         #expect(lost > 0 && lost < 49)
         for expected in 1 + lost..<50 { #expect(try number(client.next(of: "r")) == expected) }
-        // Whether a filter would have passed what is forgotten, nobody knows.
+        // It is unknown whether a filter would have passed the removed events.
         try client.subscribe("f", Self.channel + #","since":"\#(cursors[0])","filter":["name",["Exists"]]"#)
         #expect(try client.next(of: "f").json["dropped"] is NSNull)
     }
 
-    /// What throttling holds back is not lost to who resumes behind what passed it.
+    /// A client that resumes from the cursor of a delivered event gets the throttled events.
     @Test func throttledEventsAreReplayed() throws {
         let scene = try Scene()
         func publish(_ id: String, _ name: String) throws {
@@ -119,7 +119,7 @@ import Testing
         let gap = try client.next(of: "s")
         #expect(gap.op == "gap" && gap.json["dropped"] is NSNull)
         try waitUntil("ready again") { try scene.gateway.request("GET", "/readyz").status == 200 }
-        // Behind its `ok` all subscriptions stand that the gateway had.
+        // The gateway first restores its own subscriptions, so an `ok` for a new one shows that they are active again.
         try client.subscribe("other", #""event":"channel","channelId":"other""#)
         let agent = try MQTTTestClient(port: scene.broker.port)
         try agent.publish("coaty/3/-/CHN:c/source", #"{"object":\#(Scene.job("1"))}"#)
@@ -166,11 +166,11 @@ import Testing
         try client.subscribe("r", snapshot + #","since":"\#(cursor)""#)
         let missed = try client.next(of: "r")
         #expect(missed["change"] == "added" && missed.object["objectId"] as? String == "b")
-        // Who can't resume gets all anew.
+        // A client that cannot resume gets all objects again.
         try client.subscribe("u", snapshot + #","since":"0-1""#)
         #expect(try client.next(of: "u").op == "gap")
         #expect(Set(try (0..<2).map { _ in try client.next(of: "u").object["objectId"] as? String }) == ["a", "b"])
-        // Also where there is nothing.
+        // The same applies if there are no objects.
         try scene.agent.publish("coaty/3/-/DAD/owner", #"{"objectIds":["owner"]}"#)
         for id in ["s", "r", "u"] { for _ in 0..<2 { #expect(try client.next(of: id)["change"] == "removed") } }
         try client.subscribe("e", snapshot + #","since":"0-1""#)

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The routing admin's requests: versions, rules, what would be, why it is so, and what is refused.
+/// Requests of the routing API: versions, rules, dry runs, explanations, and refused requests.
 @Suite struct RoutingAdminTests {
     private static let rulesPath = RoutingScene.path + "/rules"
 
@@ -15,7 +15,7 @@ import Testing
         let new = try #require(first.headers["etag"])
         #expect(new != old)
         let updates = { scene.agent.messages.count { $0.topic.contains("/UPD:") } }
-        // By core type and by object type.
+        // One event for the core type and one for the object type.
         try waitUntil("the change is published") { updates() == 2 }
         let count = updates()
         for (method, body) in [("PATCH", #"{"operatingState":"normal"}"#), ("PUT", RoutingScene.context("normal"))] {
@@ -27,7 +27,7 @@ import Testing
         }
         #expect(updates() == count)
         #expect(try scene.state() == "emergency")
-        // A list, and any.
+        // A list of tags, and `*`.
         let list = try scene.send("PATCH", #"{"level":1}"#, headers: [("If-Match", #""a,b",, \#(new)"#)])
         #expect(list.status == 200)
         let put = try scene.send("PUT", RoutingScene.context("normal"), headers: [("If-Match", "*")])
@@ -35,7 +35,7 @@ import Testing
         let context = try #require(put.json?["context"] as? [String: Any])
         #expect(context["operatingState"] as? String == "normal")
         #expect(context["level"] == nil)
-        // The tag is that of the context, whatever is associated.
+        // The tag depends only on the context, not on its associations.
         let tag = try scene.etag()
         #expect(tag == put.headers["etag"])
         try scene.leaseAll()
@@ -48,13 +48,13 @@ import Testing
         #expect(try scene.send("PUT", none, to: Self.rulesPath, headers: [("If-Match", rules)]).status == 412)
     }
 
-    /// Another agent's update comes between the gateway's look at the version and its own update.
+    /// Another agent's update arrives after the gateway has checked the version and before its own update.
     @Test(arguments: ["PATCH", "PATCH with If-Match", "PUT with If-Match", "PUT"])
     func concurrentChangeIsNotOverwritten(_ request: String) throws {
         let scene = try RoutingScene()
         let isGuarded = request.hasSuffix("If-Match")
         let headers = isGuarded ? [("If-Match", try scene.etag())] : []
-        // Larger than all else that the gateway may have to say.
+        // Larger than everything else that the gateway may send.
         let ours = RoutingScene.context("ours", #","text":"\#(String(repeating: "x", count: 4_000))""#)
         let broker = try #require(scene.broker.pid)
         kill(broker, SIGSTOP)
@@ -76,14 +76,14 @@ import Testing
         #expect(response.headers["etag"] == (try scene.etag()))
         let context = try #require(try scene.context()["context"] as? [String: Any])
         #expect(context["operatingState"] as? String == (isGuarded ? "theirs" : "ours"))
-        // Only PUT without a condition replaces what it has not seen.
+        // Only an unconditional PUT replaces an unseen change.
         #expect(context["level"] as? Int == (request == "PUT" ? nil : 1))
         #expect((context["text"] == nil) == isGuarded)
     }
 
-    /// How many bytes have come to a port that nobody has read.
+    /// Returns the number of bytes that a port has received but its owner has not read.
     private func unread(_ port: UInt16) throws -> Int {
-        // To its end: a single read gives a page of it.
+        // Read to the end: a single read returns one page.
         let table = try FileHandle(forReadingFrom: URL(filePath: "/proc/net/tcp")).readToEnd() ?? Data()
         return String(decoding: table, as: UTF8.self).split(separator: "\n").dropFirst().reduce(0) { sum, line in
             // sl local_address rem_address st tx_queue:rx_queue
@@ -145,7 +145,7 @@ import Testing
         try scene.untilAssociated((RoutingScenarioTests.normal + RoutingScenarioTests.emergency).sorted())
         let again = try scene.send("PUT", all, to: Self.rulesPath)
         #expect(RoutingScene.changes(again.json) == [])
-        // A rule without a value type is for those that have none of their own.
+        // A rule without a value type applies to values that no other rule covers.
         let both = #"{"rules":[\#(RoutingScene.rule),{"name":"all","condition":["source.name",["Exists"]]}]}"#
         #expect(
             RoutingScene.changes(try scene.send("PUT", both, to: Self.rulesPath).json)
@@ -176,7 +176,7 @@ import Testing
         )
         #expect(try scene.gateway.request("GET", RoutingScene.path).text == before)
         #expect(try scene.gateway.request("GET", Self.rulesPath).text == rules)
-        // What is published now comes behind whatever the gateway had to say.
+        // This event is published after everything that the gateway had to publish.
         #expect(try scene.gateway.post("/v1/channel/end", #"{"objects":[]}"#).status == 202)
         _ = try scene.agent.waitFor { $0.topic.contains("/CHN:end/") }
         #expect(scene.agent.messages.dropFirst(count).allSatisfy { $0.topic.contains("/CHN:end/") })
@@ -237,7 +237,7 @@ import Testing
             let evaluation = try scene.send("POST", rules, to: RoutingScene.path + "/evaluate")
             return evaluation.status == 422 && evaluation.problem == "rules-too-expensive"
         }
-        // In force, the rule associates nothing, and the explanation has the reason.
+        // When the rule is in force, it associates nothing, and the explanation contains the reason.
         #expect(try scene.send("PUT", rules, to: Self.rulesPath).status == 200)
         let ids = ["None", "normal"].map { RoutingScene.ids[$0] ?? "" }
         let query = "ioSourceId=\(ids[0])&ioActorId=\(ids[1])"
@@ -247,7 +247,7 @@ import Testing
         #expect(rule["tooExpensive"] as? Bool == true && rule["holds"] as? Bool == false)
     }
 
-    // MARK: - What is refused
+    // MARK: - Refused requests
 
     @Test func wrongContextsAreRefusedWithPointer() throws {
         let scene = try RoutingScene()

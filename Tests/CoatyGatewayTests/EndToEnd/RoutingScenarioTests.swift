@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The developer guide's temperature scenario, turned over REST, seen over REST and WebSocket, and on MQTT.
+/// The temperature scenario of the developer guide, changed over REST and observed over REST, WebSocket and MQTT.
 @Suite struct RoutingScenarioTests {
     static let normal = ["None normal 5000", "Sample normal 5000", "Throttle normal 5000"]
     static let emergency = ["None emergency 5000", "Sample emergency 5000", "Throttle emergency 5000"]
@@ -57,7 +57,7 @@ import Testing
             try untilValueArrives(scene, "\(count).5", at: state)
             #expect(try scene.gateway.request("GET", value(before)).text == last)
         }
-        // An update that changes nothing is not reported.
+        // An update without a change is not published.
         let count = scene.agent.messages.count
         let same = try scene.send("PATCH", #"{"operatingState":"normal","level":1}"#)
         #expect(RoutingScene.changes(same.json) == [])
@@ -66,7 +66,8 @@ import Testing
 
     private func value(_ actor: String) -> String { "/v1/io/actors/\(RoutingScene.ids[actor] ?? "")/value" }
 
-    /// Publishes a value of the source None until it arrives: an actor that was just associated may not observe yet.
+    /// Publishes a value of the source None until it arrives, because a newly associated actor may not be observing
+    /// yet.
     private func untilValueArrives(_ scene: RoutingScene, _ text: String, at actor: String) throws {
         try waitUntil("\(text) arrives at \(actor)") {
             let path = "/v1/io/sources/\(RoutingScene.ids["None"] ?? "")/values"
@@ -90,7 +91,7 @@ import Testing
                 + #"\#(RoutingScene.source("Throttle", rate: 700))]"#
         )
         try scene.leaseActor("normal", rate: 900)
-        // The larger rate counts, and one source's rate does not touch another's.
+        // The higher rate applies, and the rate of one source does not affect other sources.
         try scene.untilAssociated(["None normal 900", "Sample normal 900", "Throttle normal 900"])
         let values = 60
         for (strategy, id) in RoutingScene.ids.filter({ ["None", "Sample", "Throttle"].contains($0.key) }) {
@@ -136,7 +137,7 @@ import Testing
         #expect(try changes(early) == Self.normal.map { "+" + $0 })
         try scene.leaseActor("emergency")
         try scene.untilNodes(3)
-        // One that comes later begins with what is.
+        // A later subscription starts with the current associations.
         let late = try scene.gateway.stream(target)
         #expect(try changes(late) == Self.normal.map { "+" + $0 })
         #expect(try scene.send("PATCH", #"{"operatingState":"emergency"}"#).status == 200)
@@ -161,7 +162,7 @@ import Testing
         }
     }
 
-    /// The changes in the next frame.
+    /// Returns the changes in the next frame.
     private func changes(_ stream: WebSocketClient) throws -> [String] {
         guard case .text(let text) = try stream.receive(),
             let frame = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
@@ -196,7 +197,7 @@ import Testing
             default: nil
             }
         }
-        // On the object type and on the core type.
+        // Objects are advertised for their object type and their core type.
         #expect(
             kinds == ["advertise", "advertise", "dissociate", "dissociate", "dissociate"]
                 + ["associate", "associate", "associate", "complete"]
@@ -235,7 +236,7 @@ import Testing
         #expect((whole["context"] as? [String: Any])?["level"] as? Int == 1)
         let etag = try scene.etag(path)
 
-        // Its own router decides.
+        // The context's own router decides about the update.
         let patching = try scene.begin("PATCH", #"{"level":2}"#, to: path)
         let update = try router.waitFor { $0.topic.hasPrefix("coaty/3/-/UPD:IoContext/") }
         #expect(update.text.contains(#""level":2"#) && update.text.contains(#""serial":9007199254740993"#))
@@ -246,7 +247,7 @@ import Testing
         #expect((response.json?["context"] as? [String: Any])?["level"] as? Int == 3)
         #expect(response.json?["associations"] == nil)
         #expect(response.headers["etag"] != etag)
-        // Also where the router does not advertise it.
+        // The same applies if the router does not advertise the context.
         #expect(try scene.etag(path) == response.headers["etag"])
 
         let late = try scene.send("PATCH", #"{"level":4}"#, to: path + "?timeout=100")
@@ -260,7 +261,7 @@ import Testing
             #expect(response.status == 404 && response.problem == "not-found", "\(method) \(name)")
         }
 
-        // A router that leaves in an orderly way dissolves its associations first.
+        // A router that leaves normally first removes its associations.
         try router.publish(
             "coaty/3/-/ASC:Climate/\(answerer)",
             #"{"ioSourceId":"\#(RoutingScene.ids["None"] ?? "")","ioActorId":"\#(RoutingScene.ids["normal"] ?? "")"}"#
@@ -301,7 +302,7 @@ import Testing
         #expect(try scene.state() == "emergency")
         #expect((try scene.context()["context"] as? [String: Any])?["level"] as? Double == 1.5)
         #expect(try scene.gateway.request("GET", RoutingScene.path + "/rules").text.contains("changed"))
-        // And it is what is routed.
+        // The restored context determines the routing.
         try scene.leaseSources()
         try scene.leaseActor("emergency")
         try scene.untilAssociated(Self.emergency)

@@ -2,14 +2,15 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The temperature scenario of the developer guide: a broker, a gateway that routes the context, another client of the broker
-/// that sees everything, and IO nodes. Nodes are leased from the gateway, or advertised by the other client by hand.
+/// The temperature scenario of the developer guide: a broker, a gateway that routes the context, another client of the
+/// broker that receives all events, and IO nodes. Nodes are leased from the gateway or advertised by the other client.
 final class RoutingScene {
     static let contextId = "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79"
     static let path = "/v1/routing/contexts/\(contextId)"
     static let valueType = "coaty.test.Temperature[Celsius]"
     static let foreignAgent = "0b1e6d0a-9a55-4c6c-b0a4-8d1f6f8f4a21"
-    /// What the tests call the guide's sources, by their strategies, and its actors, by the state they are responsible for.
+    /// The ids of the guide's sources by their strategy, and of its actors by the operating state in which they are
+    /// associated.
     static let ids = [
         "None": "c547e5cd-ef99-4ccd-b109-fc472fc2d421", "Sample": "2e9949f7-a8ef-435b-88a9-527c0a9414c3",
         "Throttle": "200cc37b-df20-4425-a16f-5c0b42d04dbb", "normal": "a731fc40-c0f8-486f-b5b6-b653c3cabaea",
@@ -45,7 +46,7 @@ final class RoutingScene {
         broker.stop()
     }
 
-    /// Ends the gateway with a signal, and starts another one.
+    /// Stops the gateway with a signal, and starts another one.
     func restart(_ signal: Int32) throws {
         try gateway.stop(signal)
         gateway = try GatewayProcess(arguments)
@@ -63,7 +64,7 @@ final class RoutingScene {
             + #""name":"TemperatureMeasurement","operatingState":"\#(state)"\#(members)}"#
     }
 
-    /// The guide's sources and actors, as JSON by which a node is registered.
+    /// Returns a source of the guide as JSON for registering a node.
     static func source(_ strategy: String, rate: Int? = 5000) -> String {
         #"{"name":"\#(strategy)","objectId":"\#(ids[strategy] ?? "")","valueType":"\#(valueType)","#
             + #""updateStrategy":"\#(strategy)"\#(rate.map { #","updateRate":\#($0)"# } ?? "")}"#
@@ -101,7 +102,7 @@ final class RoutingScene {
         )
     }
 
-    /// Advertises the node of an actor as an agent of its own does.
+    /// Advertises the node of an actor as another agent.
     func advertiseActor(_ state: String) throws {
         let id = UUID().uuidString.lowercased()
         try agent.publish(
@@ -112,7 +113,7 @@ final class RoutingScene {
         )
     }
 
-    /// All sources and actors of the guide, leased, and associated.
+    /// Leases all sources and actors of the guide, and waits until they are associated.
     func leaseAll() throws {
         try leaseSources()
         try leaseActor("normal")
@@ -121,7 +122,7 @@ final class RoutingScene {
         try untilAssociated(["None", "Sample", "Throttle"].map { "\($0) normal 5000" })
     }
 
-    /// Waits until the router knows so many nodes: they come over connections of their own.
+    /// Waits until the router has this number of nodes, which are advertised over separate connections.
     func untilNodes(_ count: Int) throws {
         try waitUntil("the router knows \(count) nodes") { (try context()["nodes"] as? [Any])?.count == count }
     }
@@ -132,7 +133,7 @@ final class RoutingScene {
 
     // MARK: - Requests
 
-    /// What GET answers.
+    /// Returns the body of a GET response.
     func context(_ path: String = path) throws -> [String: Any] {
         let response = try gateway.request("GET", path)
         try #require(response.status == 200, "\(response.text)")
@@ -154,7 +155,7 @@ final class RoutingScene {
         try gateway.request(method, path, headers: [("Content-Type", "application/json")] + headers, body: body)
     }
 
-    /// Sends a request and does not wait for its answer.
+    /// Sends a request without waiting for its response.
     func begin(
         _ method: String,
         _ body: String,
@@ -170,9 +171,9 @@ final class RoutingScene {
         return connection
     }
 
-    // MARK: - What came
+    // MARK: - Received messages
 
-    /// Associations by the tests' names, `["None normal 5000"]`, sorted.
+    /// Returns associations by names, such as `["None normal 5000"]`, sorted.
     static func associations(_ json: Any?) -> [String] { (json as? [[String: Any]] ?? []).map(association).sorted() }
 
     private static func association(_ json: [String: Any]) -> String {
@@ -182,7 +183,7 @@ final class RoutingScene {
         return (names + ((json["updateRate"] as? Int).map { ["\($0)"] } ?? [])).joined(separator: " ")
     }
 
-    /// What was added, removed and changed, `["+None normal 5000", "-None emergency"]`.
+    /// Returns changes of associations by names, such as `["+None normal 5000", "-None emergency"]`.
     static func changes(_ json: [String: Any]?) -> [String] {
         guard let changes = json?["associations"] as? [String: Any] else { return ["missing"] }
         return [("+", "added"), ("-", "removed"), ("~", "changed")].flatMap { sign, key in
@@ -190,7 +191,7 @@ final class RoutingScene {
         }
     }
 
-    /// The Associate events on the wire, in their order and as ``changes(_:)``.
+    /// Returns the published Associate events in order, in the form of ``changes(_:)``.
     static func associates(_ messages: some Sequence<MQTTTestClient.Message>) -> [String] {
         messages.filter { $0.topic.hasPrefix("coaty/3/-/ASC:TemperatureMeasurement/") }.map { message in
             let json = (try? JSONSerialization.jsonObject(with: Data(message.payload))) as? [String: Any] ?? [:]

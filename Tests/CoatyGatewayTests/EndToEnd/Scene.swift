@@ -2,13 +2,15 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A broker of the test's own, the real gateway on it, and another client of the broker that sees what is published.
+/// A broker, a gateway that uses it, and another client of the broker that receives all Coaty events.
 final class Scene {
     let broker: BrokerProcess
     let gateway: GatewayProcess
     let agent: MQTTTestClient
 
-    /// - Parameter broker: nil for one in its default configuration.
+    /// Starts the processes.
+    ///
+    /// - Parameter broker: the broker; nil for a new one in its default configuration.
     init(_ arguments: [String] = [], broker: BrokerProcess? = nil) throws {
         let broker = try broker ?? BrokerProcess()
         self.broker = broker
@@ -20,13 +22,13 @@ final class Scene {
 
     deinit { broker.stop() }
 
-    /// A Discover request without an answer yet.
+    /// A Discover request that has no response yet.
     struct PendingDiscover {
         let connection: RawConnection
         let correlationID: String
     }
 
-    /// Posts a Discover event for the external id `x` and returns when the agent has received it.
+    /// Posts a Discover event for the external id `x`, and returns when the agent has received it.
     ///
     /// - Parameter query: the parameters of the request.
     func pendingDiscover(_ query: String) throws -> PendingDiscover {
@@ -43,7 +45,7 @@ final class Scene {
         )
     }
 
-    /// A Task object of an application's own type.
+    /// Returns a Task object of an application-defined object type.
     static func job(_ name: String, objectType: String = "com.example.Job") -> String {
         """
         {"coreType":"Task","objectType":"\(objectType)","objectId":"\(UUID().uuidString.lowercased())","name":"\(name)",\
@@ -60,7 +62,7 @@ extension GatewayProcess {
         return line.flatMap { Double($0.dropFirst(sample.count + 1)) }
     }
 
-    /// Opens a stream with one subscription, `/v1/ws/` and what is given, and returns when the subscription stands.
+    /// Opens a stream with one subscription, `/v1/ws/` and the target, and returns when the subscription is active.
     func stream(_ target: String) throws -> WebSocketClient {
         let client = try WebSocketClient.open(port: port, path: "/v1/ws/" + target)
         try client.untilSubscribed()
@@ -69,7 +71,7 @@ extension GatewayProcess {
 }
 
 extension WebSocketClient {
-    /// Waits for the first frame of a stream with one subscription: from here on nothing is missed.
+    /// Waits for the first frame of a stream with one subscription. From then on, all events are delivered.
     func untilSubscribed() throws {
         let first = try receive()
         guard case .text(let text) = first, text.hasPrefix(#"{"op":"ok""#) else {
@@ -77,7 +79,7 @@ extension WebSocketClient {
         }
     }
 
-    /// The next message, which is to be an event, without its cursor.
+    /// Returns the next message, which must be an event, without its cursor.
     func receiveWithoutCursor() throws -> String {
         guard case .text(let text) = try receive() else { throw Failure.malformed("no text") }
         return text.replacing(/,"cursor":"[0-9a-z]+-[0-9]+"/, with: "")
@@ -85,7 +87,7 @@ extension WebSocketClient {
 }
 
 extension RawConnection.Response {
-    /// The last part of a problem's type.
+    /// The last part of the problem's type.
     var problem: String? {
         guard headers["content-type"] == "application/problem+json", let type = json?["type"] as? String else {
             return nil
@@ -96,6 +98,7 @@ extension RawConnection.Response {
 }
 
 extension MQTTTestClient.Message {
-    /// Whether it is a Discover event with a payload: the gateway asks for IO contexts and nodes by itself.
+    /// Returns whether this is a Discover event with the given payload. The gateway also sends Discover events for IO
+    /// contexts and nodes.
     func asks(_ payload: String) -> Bool { topic.contains("/DSC/") && text == payload }
 }

@@ -1,14 +1,14 @@
 import Foundation
 import TestSupport
 
-/// One event of each kind, as agents send it.
+/// An event of each kind, as published by agents.
 struct SentEvent {
     let event: String
     let topic: String
     let payload: String
-    /// The members of the frame besides those of all.
+    /// The members of the frame besides the common ones.
     let members: [String: String]
-    /// The data; nil where it is the payload.
+    /// The data; nil if it is the payload.
     var data: String?
 
     private static let job = Scene.job("j")
@@ -92,12 +92,12 @@ extension Scene {
         for sent in SentEvent.all { try agent.publish("coaty/3/-/" + sent.topic, sent.payload) }
     }
 
-    /// Publishes what ends the wait for what was published before.
+    /// Publishes a marker after which all earlier events have been delivered.
     func publishEnd() throws { try agent.publish("coaty/3/-/DAD/end", #"{"objectIds":["end"]}"#) }
 }
 
 extension FrameClient {
-    /// The events of a subscription up to that end.
+    /// Returns the events of a subscription up to the marker.
     func events(of id: String) throws -> [Frame] {
         var events: [Frame] = []
         while true {

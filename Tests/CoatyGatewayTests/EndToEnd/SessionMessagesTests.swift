@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The messages in `GET /v1/status`, compared with the broker's own counters.
+/// The message counts in `GET /v1/status`, compared with the broker's counters.
 @Suite(.frameChecks) struct SessionMessagesTests {
     private typealias Counts = [String: [String: Int]]
 
@@ -25,7 +25,7 @@ import Testing
         _ = try client.ask("identify", #""name":"Kiosk""#)
         try client.subscribe("t", #""event":"traffic""#)
         try client.subscribe("r", #""event":"raw","topic":"door/#""#)
-        // The session that observes other namespaces receives it, and that of traffic.
+        // The sessions that observe other namespaces and traffic receive this message.
         let stranger = try MQTTTestClient(port: broker.port)
         try stranger.publish("coaty/3/other/ADV:Identity/stranger", "{}")
         let node =
@@ -41,7 +41,7 @@ import Testing
             let raw = try gateway.request("POST", "/v1/raw/door%2F1", headers: octets, body: "open")
             #expect(raw.status == 202)
         }
-        // The counters of the broker count their own messages, too: first those of one topic, then those of both.
+        // The broker's counters include their own messages: first those of one topic, then those of both.
         let published = try MQTTTestClient(port: broker.port)
         try published.subscribe(Self.topics + "received")
         try waitUntil("the broker has received what is published", within: 60) {

@@ -2,20 +2,20 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Thousands of subscriptions and requests that come and go: nothing of them stays.
+/// Thousands of short-lived subscriptions and requests, none of which leave resources behind.
 ///
-/// Both parts together are ten thousand of each, besides those that warm up.
+/// Together, both runs use ten thousand of each, besides the warm-up.
 @Suite(.frameChecks, .serialized) struct ShortLivedTests {
     private static let batch = 50
-    /// The gateway itself asks for objects and for contexts, and then awaits the answers to the last request for each.
+    /// The gateway itself discovers objects and contexts, and waits for responses to the last request for each.
     private static let ownRequests = 2
     private static let topicPrefix = "coaty/3/-/"
 
-    /// What the broker says of subscriptions: it logs each SUBSCRIBE and UNSUBSCRIBE.
+    /// The subscriptions at the broker, according to its log of each SUBSCRIBE and UNSUBSCRIBE.
     private struct BrokerBook {
-        /// Each with the client that has it.
+        /// The active subscriptions, each with its client.
         private var standing: Set<String> = []
-        /// How many SUBSCRIBEs have come.
+        /// The number of SUBSCRIBEs so far.
         private(set) var subscribed = 0
         private var offset = 0
 
@@ -29,7 +29,7 @@ import Testing
             guard let end = news.lastIndex(of: UInt8(ascii: "\n")) else { return }
             offset += news[...end].count
             for line in news[..<end].split(separator: UInt8(ascii: "\n")) {
-                // `<time>: <client> <qos> <filter>`, or without the QoS.
+                // The line is `<time>: <client> <qos> <filter>`, or has no QoS.
                 let parts = line.split(separator: UInt8(ascii: " ")).map { String(Substring($0)) }
                 guard let filter = parts.last, filter.hasPrefix(ShortLivedTests.topicPrefix) else { continue }
                 if parts.count == 4 {
@@ -45,7 +45,7 @@ import Testing
     private final class Scene {
         let broker: BrokerProcess
         let gateway: GatewayProcess
-        /// Answers who looks for a `com.example.Thing`.
+        /// The agent that answers Discover events for a `com.example.Thing`.
         let agent: AgentProcess
         let publisher: MQTTTestClient
         var book = BrokerBook()
@@ -60,7 +60,8 @@ import Testing
                     "--broker", "mqtt://127.0.0.1:\(broker.port)", "--resume-window", "\(resumeWindow)",
                     "--maximum-replay-memory", "65536",
                 ],
-                // Else what a thread has freed is not there for others, and memory grows by chance.
+                // With several arenas, memory freed by one thread is not available to others, and its size varies by
+                // chance.
                 environment: ["MALLOC_ARENA_MAX": "1"]
             )
             agent = try AgentProcess(brokerPort: broker.port)
@@ -75,7 +76,7 @@ import Testing
             return "channel-\(channels)"
         }
 
-        /// Subscribes and unsubscribes on `/v1/ws`, and goes at last without a word about those of the last batch.
+        /// Subscribes and unsubscribes on `/v1/ws`, and disconnects without ending the subscriptions of the last batch.
         func socketSubscriptions(batches: Int) throws {
             let client = try gateway.frameClient()
             for batch in 1...batches {
@@ -105,8 +106,8 @@ import Testing
             #expect(try client.next()?.name == "ok")
         }
 
-        /// Asks on `/v1/ws`: each batch has as many requests that are answered as ones that nobody answers, which are
-        /// cancelled, but for those of the last batch.
+        /// Sends requests on `/v1/ws`. In each batch, half of the requests are answered; the others get no response and
+        /// are canceled, except in the last batch.
         func socketRequests(batches: Int) throws {
             let client = try gateway.frameClient()
             for batch in 1...batches {
@@ -133,7 +134,7 @@ import Testing
             }
         }
 
-        /// Asks over REST: as often to the end as without waiting for it.
+        /// Sends requests over REST; waits for the response of every second one only.
         func restRequests(_ count: Int) throws {
             let lasting = try RawConnection(port: gateway.port)
             let json = [("Content-Type", "application/json")]
@@ -149,7 +150,7 @@ import Testing
             }
         }
 
-        /// A round of as many subscriptions as requests.
+        /// Opens the same number of subscriptions and requests.
         func round(_ count: Int) throws {
             let streams = count / 10
             for _ in 0..<(count - 2 * streams) / (5 * ShortLivedTests.batch) { try socketSubscriptions(batches: 5) }
@@ -163,12 +164,14 @@ import Testing
 
         private(set) var eventChannels: [String] = []
 
-        /// Only who writes notices that nobody reads an event stream.
+        /// Publishes events, because the gateway notices a closed event stream only when it writes to it.
         func writeToEventStreams() throws {
             for channel in eventChannels { try publisher.publish("coaty/3/-/CHN:\(channel)/a", #"{"objects":[]}"#) }
         }
     }
 
+    /// Thousands of clients leave no subscriptions, descriptors or memory behind.
+    ///
     /// - Parameter resumeWindow: in seconds.
     @Test(arguments: [0, 1]) func shortLivedClientsLeaveNoResources(resumeWindow: Int) throws {
         let scene = try Scene(resumeWindow: resumeWindow)
@@ -188,14 +191,15 @@ import Testing
                 try scene.writeToEventStreams()
                 return false
             }
-            // Each subscription was one at the broker, and so was each request, except those that ended before they were sent:
-            // of the requests that nobody waits for, which are half of those over REST, and of each last batch.
+            // Each subscription and each request caused a SUBSCRIBE at the broker, except requests that ended before
+            // they were sent: some of those whose client did not wait, that is half of the REST requests and of each
+            // last batch.
             #expect(scene.book.subscribed - before >= 2 * count - count / 5)
             memory.append(try gateway.memory("VmRSS"))
         }
-        // The first round warms up. The allocator still settles in the next ones, by less than 2 MiB; what stayed of each
-        // subscription and request, if only its state of some hundred bytes and its closures, would be more than this.
-        // The address sanitizer keeps for a while what is freed.
+        // The first round is a warm-up. In later rounds, the allocator still grows by less than 2 MiB; leaking only the
+        // state of each subscription and request, some hundred bytes and its closures, would exceed this. The address
+        // sanitizer delays the release of freed memory.
         if !isSanitized { #expect(memory[2] - memory[1] < 2 * count * 800) }
 
         let agents = try #require(try gateway.request("GET", "/v1/agents").json?["agents"] as? [[String: Any]])

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `GET /v1/status` of the real gateway.
+/// `GET /v1/status` of a gateway.
 @Suite(.frameChecks) struct StatusTests {
     private struct Status: Decodable {
         struct Broker: Decodable {
@@ -111,7 +111,7 @@ import Testing
         #expect(
             try client.request(#""event":"discover","data":{"coreTypes":["User"]},"timeout":100"#).reason == "timeout"
         )
-        // The gateway also sends requests itself, and receives its own requests and answers, so all are counted.
+        // The gateway also sends requests itself, and receives its own requests and responses; all of them are counted.
         let id = try scene.gateway.identityId()
         var now = before
         var topics: [String] = []
@@ -128,7 +128,7 @@ import Testing
         #expect(now.streams.connections == 2 && now.streams.subscriptions == 3 && now.streams.dropped == 0)
         #expect(now.streams.maximumQueuedBytes > 128 << 20 && now.streams.leftOut == 0)
         #expect(now.feeds.queuedBytes == 0 && now.feeds.maximumQueuedBytes > 20 << 20 && now.feeds.overflows == 0)
-        // What the connections and subscriptions hold by themselves.
+        // The memory of the connections and subscriptions themselves.
         #expect(now.memory.charged > 0 && now.memory.charged < 1 << 20)
         #expect(now.memory.maximumResident == 512 << 20 && now.memory.resident < now.memory.maximumResident)
         #expect(now.memory.closedConnections == 0 && now.refused.ownShare == 0 && now.refused.all == 0)
@@ -160,7 +160,7 @@ import Testing
         #expect(away.requests.pending == 0 && away.requests.total - before.requests.total == 1)
 
         try broker.restart()
-        // Publications do not wait until it is online.
+        // Queued publications do not wait until the state is `online`.
         try waitUntil("it is online, and what was queued is published") {
             let status = try status(gateway)
             return status.broker.state == "online" && status.events.queued == 0
@@ -169,7 +169,7 @@ import Testing
         #expect(back.broker.reconnects == 1 && back.events.lag == 0)
         #expect(back.broker.since >= away.broker.since)
         #expect(back.events.deferred == away.events.deferred)
-        // And what the gateway says when it is back.
+        // This includes the gateway's own events after it has reconnected.
         #expect(back.events.published - away.events.published >= 11)
     }
 
@@ -177,12 +177,12 @@ import Testing
         let scene = try Scene()
         let before = try status(scene.gateway).http
         for number in 0..<5 { #expect(try scene.gateway.post("/v1/channel/c", body("\(number)")).status == 202) }
-        // Agents take their time: this is no latency of the gateway.
+        // The time that agents need does not count as latency of the gateway.
         let nothing = #"{"objectTypes":["com.example.No"]}"#
         #expect(try scene.gateway.post("/v1/discover?timeout=300", nothing).status == 200)
         #expect(try scene.gateway.post("/v1/call/no?timeout=10", "{}").status == 504)
         var http = before
-        // Of these, the requests for the status are counted too, each after it was answered.
+        // The requests for the status are counted, too, each after its response.
         var asked = 0
         try waitUntil("all are counted") {
             http = try status(scene.gateway).http

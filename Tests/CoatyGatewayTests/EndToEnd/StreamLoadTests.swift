@@ -6,15 +6,15 @@ import WebSocketServer
 
 @testable import CoatyGateway
 
-/// Many subscribers at a time, of whom some don't keep up.
+/// Many concurrent subscribers, some of which are too slow.
 @Suite(.frameChecks) struct StreamLoadTests {
     private static let count = 3000
-    /// The last of so many events passes each filter, and shows how far a subscriber is.
+    /// The interval of markers. A marker passes each filter, and shows the progress of a subscriber.
     private static let round = 200
     private static let objects = 10
-    /// Room for all events: who reads loses nothing.
+    /// A buffer for all events, so that a client that reads gets no gap.
     private static let room = ["buffer": "4096"]
-    /// For those who are behind.
+    /// The buffer of slow clients.
     private static let buffer = 16
 
     /// An event of the load.
@@ -25,7 +25,7 @@ import WebSocketServer
         var objectId: String { isMarker ? "marker-\(number)" : "object-\(number % StreamLoadTests.objects)" }
 
         var json: String {
-            // Some are larger than what a socket takes at once.
+            // Some events are larger than a socket accepts at once.
             let filler = String(repeating: "x", count: number % 50 == 0 ? 20_000 : number % 7 * 300)
             return #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"\#(objectId)","name":"n","#
                 + #""n":\#(number),"kind":\#(kind),"isMarker":\#(isMarker),"filler":"\#(filler)"}}"#
@@ -34,14 +34,14 @@ import WebSocketServer
         static let all = (0..<StreamLoadTests.count).map(Event.init)
     }
 
-    /// How somebody wants the events.
+    /// The options and the expected events of a subscription.
     private struct Wish: Sendable {
         let options: [String: String]
         var isThrottled: Bool { options["throttle"] != nil }
-        /// Which events pass, for markers always do.
+        /// Returns whether an event passes. Markers always pass.
         var passes: @Sendable (Event) -> Bool = { _ in true }
 
-        /// The numbers that come.
+        /// The numbers of the expected events.
         var expected: [Int] { Event.all.filter { $0.isMarker || passes($0) }.map(\.number) }
 
         /// The number of the last event of each object.
@@ -70,14 +70,14 @@ import WebSocketServer
         ]
     }
 
-    /// A client that reads everything until it has the newest event of each object.
+    /// A client that reads until it has the newest event of each object.
     private final class Reader: Sendable {
         private let wishes: [String: Wish]
         private let progress: Mutex<(markers: [String: Int], missing: [String: Set<Int>])>
         private let reader = Mutex<StreamReader?>(nil)
 
         init(_ transport: StreamTap.Transport, port: UInt16, _ wishes: [Wish]) {
-            // A connection with one subscription names it not.
+            // A connection with one subscription has no id in its frames.
             let names = transport == .multiplexed ? wishes.indices.map { "s\($0)" } : [""]
             let wishes = Dictionary(uniqueKeysWithValues: zip(names, wishes))
             self.wishes = wishes
@@ -100,7 +100,7 @@ import WebSocketServer
         }
 
         var isSubscribed: Bool { frames.count >= wishes.count }
-        /// How many markers all of its subscriptions have seen.
+        /// The number of markers that all subscriptions have received.
         var markers: Int { progress.withLock { $0.markers.values.min() ?? 0 } }
         var end: String? { reader.withLock { $0?.end } }
         private var frames: [StreamTap.Frame] { reader.withLock { $0?.frames } ?? [] }
@@ -126,13 +126,15 @@ import WebSocketServer
         }
     }
 
-    /// Somebody who reads little or nothing.
+    /// A client that reads little or nothing.
     private final class Laggard {
         private let tap: StreamTap
         private let policies: [String: String]
         private var delivered: [String: [StreamTap.Frame]] = [:]
 
-        /// - Parameter policies: those of its subscriptions.
+        /// Connects and subscribes.
+        ///
+        /// - Parameter policies: the overflow policies of the subscriptions.
         init(_ transport: StreamTap.Transport, port: UInt16, _ policies: [String]) throws {
             let names = transport == .multiplexed ? policies.indices.map { "s\($0)" } : [""]
             self.policies = Dictionary(uniqueKeysWithValues: zip(names, policies))
@@ -151,7 +153,7 @@ import WebSocketServer
             }
         }
 
-        /// Reads the rest, and compares it with what was published.
+        /// Reads the remaining frames, and compares them with the published events.
         func check() throws {
             while policies.keys.contains(where: { !hasAll($0) }) { try read(1) }
             for (id, policy) in policies {
@@ -189,7 +191,7 @@ import WebSocketServer
 
     @Test(.disabled(if: isSanitized, "it measures memory, and must end before a client that reads nothing is cut"))
     func eventsAreDroppedWithGapOnlyForSlowClients() throws {
-        // A broker drops messages beyond the limit of its queue for a client without any notice.
+        // A broker silently drops messages beyond the queue limit of a client.
         let broker = try BrokerProcess(extraConfiguration: ["max_queued_messages 1000000"])
         defer { broker.stop() }
         let resumeMemory = 1 << 20
@@ -223,7 +225,7 @@ import WebSocketServer
         defer { load.stop() }
         for round in 1...Self.count / Self.round {
             load.allow(upTo: round * Self.round)
-            // Those who read are at most a round behind; nobody waits for the others.
+            // Readers are at most one round behind; the load does not wait for slow clients.
             try waitUntil("all have seen round \(round - 1)", within: 60) {
                 readers.allSatisfy { $0.markers >= round - 1 || $0.end != nil }
             }
@@ -231,8 +233,8 @@ import WebSocketServer
         }
         for reader in readers { try reader.check() }
 
-        // What may wait is bounded for each connection, and what is kept for all. An event takes at most twice its bytes, for
-        // it is kept with an index of its members.
+        // The queue of each connection and the replay buffer for all are bounded. An event takes at most twice its
+        // bytes, because it is stored with an index of its members.
         let perClient = Limits().queuedBytes + WebSocketServer.Configuration().offerQueueBytes
         let bound = 2 * (resumeMemory + (slow.count + stuck.count) * perClient)
         let peak = try gateway.memory("VmHWM")

@@ -27,7 +27,7 @@ import Testing
             #expect(object?["name"] as? String == "streamed")
         }
 
-        // What comes from the network is passed on as it came, whatever its ids and layout; what is invalid is not.
+        // Valid events are delivered byte by byte, whatever their ids and layout; invalid events are not delivered.
         try scene.agent.publish("coaty/3/-/DAD/\"source\\", "{\n  \"objectIds\" : [ \"x\" ]\n}")
         #expect(
             try deadvertised.receiveWithoutCursor()
@@ -64,13 +64,13 @@ import Testing
         }
     }
 
-    /// Names that Swift takes for equal, or for a part of the separator before them, are names of their own on MQTT.
+    /// Names that Swift considers equal, or combines with the separator before them, are different names in MQTT.
     @Test func channelNamesAreComparedByBytes() throws {
         let scene = try Scene()
         let names = ["Z\u{FC}rich", "Zu\u{308}rich", "\u{301}abc"]
         let streams = try ["Z%C3%BCrich", "Zu%CC%88rich", "%CC%81abc"]
             .map { try scene.gateway.stream("channel?channelId=\($0)") }
-        // Each gets its own alone: what comes first would be another's.
+        // Each stream gets only its own channel; an event of another one would come first.
         for name in names {
             let payload = #"{"objects":[\#(Scene.job(name))]}"#
             try scene.agent.publish("coaty/3/-/CHN:\(name)/\u{301}source", payload)
@@ -102,7 +102,7 @@ import Testing
         var clients = try (0..<3).map { _ in try gateway.stream("channel?channelId=once") }
         clients.removeLast()
         clients.removeLast()
-        // What the last one still gets comes behind the gateway's notice of those that have left.
+        // The gateway processes the disconnections before the last of these events.
         for number in 0..<5 {
             #expect(try gateway.post("/v1/channel/once", #"{"object":\#(Scene.job("\(number)"))}"#).status == 202)
             _ = try frame(clients[0].receive())
@@ -113,14 +113,14 @@ import Testing
         #expect(broker.log.components(separatedBy: "CHN:once/+ (QoS 0)").count == 2)
     }
 
-    /// With `close` the gateway ends the stream; by default it queues what it can.
+    /// With `close`, the gateway ends the stream; by default, it drops the oldest queued events.
     @Test(arguments: ["close", "dropOldest"]) func unreadStreamDoesNotAffectOthers(_ overflow: String) throws {
         let scene = try Scene()
         let idle = try WebSocketClient(port: scene.gateway.port, receiveBuffer: 4096)
         #expect(try idle.shakeHands(path: "/v1/ws/channel?channelId=load&overflow=\(overflow)").status == 101)
         try idle.untilSubscribed()
         let clients = try (0..<99).map { _ in try scene.gateway.stream("channel?channelId=load") }
-        // More than the queue of a connection and the buffers of its socket hold together.
+        // More than the outbound queue and the socket buffers can hold.
         let filler = String(repeating: "x", count: 20_000)
         let rounds = 600
         let connection = try RawConnection(port: scene.gateway.port)
@@ -130,7 +130,7 @@ import Testing
             #expect(try connection.request("POST", "/v1/channel/load", headers: headers, body: body).status == 202)
             for client in clients {
                 guard case .text(let text) = try client.receive() else {
-                    Issue.record("round \(round): no text frame")
+                    Issue.record("round \(round): expected a text frame")
                     return
                 }
                 #expect(text.contains(#""name":"\#(round) x"#))

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What subscriptions make of the events: filter, fields, snapshot, throttle, encoding.
+/// Options of subscriptions: filter, fields, snapshot, throttle, encoding.
 @Suite(.frameChecks) struct SubscriptionOptionsTests {
     private static func task(
         _ id: String,
@@ -56,7 +56,7 @@ import Testing
             #expect(try single.next().object["name"] as? String == name)
             #expect(try #require(try events.next()).text.contains(#""name":"\#(name)""#))
         }
-        // Of several objects one has to match; the event comes as a whole.
+        // If an event has several objects and one matches, the whole event is delivered.
         try scene.agent.publish(
             "coaty/3/-/CHN:c/source",
             #"{"objects":[\#(Self.task("x", 0)),\#(Self.task("b", 0))]}"#
@@ -147,7 +147,7 @@ import Testing
         let id = try scene.gateway.identityId()
         #expect(try changes("all", 4).isSuperset(of: ["added a", "added b", "added p", "added \(id)"]))
 
-        // What begins to match is added, what ceases to is removed.
+        // An object that starts to match is added, one that stops is removed.
         try advertise(Self.task("a", 1))
         for (id, change) in [("type", "changed"), ("on", "added"), ("core", "changed"), ("all", "changed")] {
             #expect(try changes(id, 1) == ["\(change) a"], "\(id)")
@@ -156,18 +156,18 @@ import Testing
         for (id, change) in [("type", "changed"), ("on", "removed"), ("core", "changed"), ("all", "changed")] {
             #expect(try changes(id, 1) == ["\(change) b"], "\(id)")
         }
-        // So does what becomes another type.
+        // An object whose type changes is removed, too.
         try advertise(Self.task("b", 0, objectType: "com.example.Part"))
         for (id, change) in [("type", "removed"), ("core", "changed"), ("all", "changed")] {
             #expect(try changes(id, 1) == ["\(change) b"], "\(id)")
         }
         try scene.agent.publish("coaty/3/-/DAD/owner", #"{"objectIds":["a"]}"#)
         for id in ["type", "on", "core", "all"] { #expect(try changes(id, 1) == ["removed a"], "\(id)") }
-        // And all that an agent has advertised, when it goes.
+        // When an agent leaves, all objects that it has advertised are removed.
         try scene.agent.publish("coaty/3/-/DAD/owner", #"{"objectIds":["owner"]}"#)
         for id in ["core", "all"] { #expect(try changes(id, 2) == ["removed b", "removed p"], "\(id)") }
 
-        // Single streams receive the same.
+        // Streams with one subscription receive the same.
         let single = try scene.gateway.frameClient("advertise?snapshot=true&coreType=Identity")
         let events = try scene.gateway.eventStream("advertise?snapshot=true&coreType=Identity")
         #expect(try single.next().op == "ok")
@@ -184,7 +184,7 @@ import Testing
         for floor in 0..<20 { try publish(scene, Self.task("a", 0, floor: floor)) }
         try publish(scene, Self.task("b", 0))
         for _ in 0..<21 { _ = try client.next(of: "all") }
-        // What is another's passes at once, and what is held back comes behind it.
+        // Events of other objects are delivered immediately, throttled events after them.
         func next() throws -> String {
             let object = try client.next(of: "t").object
             let place = (object["detail"] as? [String: Any])?["place"] as? [String: Any]
@@ -221,7 +221,7 @@ import Testing
         }
     }
 
-    /// From the `ok` on nothing is missed.
+    /// After `ok`, every event is delivered.
     @Test func noEventIsMissedAfterOk() throws {
         let scene = try Scene()
         let client = try scene.gateway.frameClient()

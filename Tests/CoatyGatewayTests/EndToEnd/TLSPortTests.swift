@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// TLS on the one port, with curl and openssl against the real gateway.
+/// TLS on the gateway's port, with curl and openssl as clients.
 @Suite struct TLSPortTests {
     private let certificates: Certificates
     private let gateway: GatewayProcess
@@ -21,7 +21,7 @@ import Testing
         return gateway
     }
 
-    /// Runs curl, and returns its exit code and what it wrote.
+    /// Runs curl, and returns its exit code and output.
     private func curl(_ target: String, _ arguments: [String]) throws -> (code: Int32, output: String) {
         let url = "https://127.0.0.1:\(gateway.port)\(target)"
         let process = try ChildProcess(
@@ -125,7 +125,8 @@ import Testing
         try waitUntil("they are closed") { try gateway.descriptors() < descriptors - 590 }
     }
 
-    /// The gateway closes a client that does not take the replies to its frames. Unsent bytes must not keep the descriptors of the relay open.
+    /// The gateway closes the connection of a client that does not read replies. The relay must release its descriptors
+    /// although there are unsent bytes.
     @Test func closedClientsThatDoNotReadKeepNoDescriptors() throws {
         let id = String(repeating: "x", count: 128)
         let ping = WebSocketClient.frame(opcode: 1, payload: Array(#"{"op":"ping","id":"\#(id)"}"#.utf8))

@@ -2,7 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The relay's buffers are sent bytes for the servers. They must not hide that a client does not read.
+/// Slow clients over TLS. For the servers, bytes in the buffers of the relay are sent; they must still notice that a
+/// client does not read.
 @Suite struct TLSSlowConsumerTests {
     private static let size = 4_000
     private static let target = "/v1/ws/channel?channelId=load&buffer=16"
@@ -15,9 +16,9 @@ import Testing
     }
 
     private struct Outcome {
-        /// Bytes that were published until the subscription of a client that does not read was slow.
+        /// Number of bytes published until the subscription of a client that does not read was slow.
         var slow = 0
-        /// Bytes that were published until it dropped an event.
+        /// Number of bytes published until the subscription dropped an event.
         var dropped = 0
     }
 
@@ -82,7 +83,7 @@ import Testing
             while case let more = try client.read(), !more.isEmpty { text += String(decoding: more, as: UTF8.self) }
             return String(text)
         }
-        // What the relay and the socket pair hold.
+        // The capacity of the relay and of the socket pair.
         let more = 64 << 10
         #expect(encrypted.slow < plain.slow + more, "\(encrypted) \(plain)")
         #expect(encrypted.dropped < plain.dropped + more, "\(encrypted) \(plain)")

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What ends with the token of an identity provider: everything within a second of the expiry plus the leeway of 30 seconds.
+/// Expiry of a token of an identity provider: connections end within a second of the expiry plus 30 seconds of leeway.
 @Suite(.frameChecks) struct TokenExpiryTests {
     private static let channel = #""event":"channel","channelId":"c""#
     private static let leeway = 30.0
@@ -26,7 +26,7 @@ import Testing
                 }
             )
         }
-        // A user whose token lasts loses nothing.
+        // A user whose token stays valid is not affected.
         let other = try scene.gateway.frameClient(headers: AccessScene.bearer(try provider.token("&sub=bob")))
         try other.subscribe("s", Self.channel)
         let kept = try RawConnection(port: gateway.port)
@@ -57,13 +57,13 @@ import Testing
         let first = try provider.token(rest: 2.5 - Self.leeway)
         let socket = try scene.gateway.frameClient()
         let ok = try socket.ask("authenticate", #""token":"\#(first)""#)
-        // The token itself has expired; the leeway is for clocks that differ.
+        // The token itself has expired; the leeway compensates for clock differences.
         #expect(ok.op == "ok" && ok.json["validFor"] as? Int == 0)
         let end = try #require(ok.json["expires"] as? Double) / 1000 + Self.leeway
         try socket.subscribe("s", Self.channel)
         try scene.publish("CHN:c", #"{"object":\#(AccessScene.lamp("one", site: nil))}"#)
         #expect(try socket.next(of: "s").objectName == "one")
-        // Of another user: refused, and the connection keeps its token.
+        // A token of another user is refused, and the connection keeps its token.
         let foreign = try provider.token("&sub=bob")
         #expect(try socket.ask("authenticate", #""token":"\#(foreign)""#).json["status"] as? Int == 403)
         let second = try provider.token()

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// How clients present tokens on each transport.
+/// Tokens of clients on each transport.
 @Suite(.frameChecks) struct TokenTests {
     private static let roles = [
         "viewer": ["{observe: [channel], channels: [\"*\"]}", "{read: [info, status]}"],
@@ -110,7 +110,7 @@ import Testing
         let answer = try client.ask("authenticate", Self.authenticate("wrong"))
         #expect(answer.op == "error" && answer.json["status"] as? Int == 401)
         #expect(try client.closeCode() == 4502)
-        // The form of the frame is another matter.
+        // A malformed frame does not close the connection.
         let malformed = try scene.gateway.frameClient()
         #expect(try malformed.ask("authenticate")["pointer"] == "/token")
         #expect(try malformed.ask("authenticate", Self.authenticate(AccessFile.secret(of: "ann"))).op == "ok")
@@ -125,10 +125,10 @@ import Testing
         let other = try client.ask("authenticate", Self.authenticate(AccessFile.secret(of: "ann")))
         #expect(other.json["status"] as? Int == 403 && other["detail"]?.contains("another subject") ?? false)
         #expect(try client.ask("authenticate", Self.authenticate("wrong")).json["status"] as? Int == 401)
-        // None of it disturbs the subscription.
+        // The refused frames do not affect the subscription.
         try publish(scene, "one")
         #expect(try client.next(of: "s").objectName == "one")
-        // A connection whose handshake had a token may renew it, too.
+        // A connection that authenticated in its handshake may renew its token, too.
         let known = try scene.socket(as: "ann")
         #expect(try known.ask("authenticate", Self.authenticate(AccessFile.secret(of: "ann"))).op == "ok")
         #expect(
@@ -147,7 +147,7 @@ import Testing
         #expect(try client.next(of: "p").objectName == "one")
         let answer = try client.ask("authenticate", Self.authenticate(AccessFile.secret(of: "bob")))
         #expect(answer.json["status"] as? Int == 403)
-        // A wrong token is not anonymous.
+        // A client with an invalid token is not anonymous.
         let wrong = [("Authorization", "Bearer wrong")]
         #expect(try scene.gateway.request("GET", "/v1/access", headers: wrong).status == 401)
         #expect(try scene.get("/v1/access", as: nil).status == 200)
@@ -179,13 +179,13 @@ import Testing
             #expect(try WebSocketClient(port: scene.gateway.port).shakeHands(path: target).status == 101, "\(path)")
             #expect(try WebSocketClient(port: scene.gateway.port).shakeHands(path: target).status == 401, "\(path)")
         }
-        // It stands for the token: the connection need not authenticate.
+        // A ticket replaces the token, so the connection need not authenticate.
         let client = try scene.gateway.frameClient("?ticket=\(try ticket(scene))")
         try client.subscribe("s", Self.channel)
         #expect(try events(scene, "made-up") == 401)
     }
 
-    /// A URL may end up in a log: a ticket in it opens streams and nothing else.
+    /// A ticket may end up in a log as a part of a URL, so it can only open streams.
     @Test func aTicketOpensNothingElse() throws {
         let scene = try AccessScene(Self.file())
         for (method, path) in [("GET", "/v1/info"), ("POST", "/v1/tickets"), ("POST", "/v1/deadvertise")] {
@@ -209,7 +209,8 @@ import Testing
             for used in origins {
                 let isSame = issued == used || [issued, used].allSatisfy { $0 == nil || $0 == own }
                 let status = try events(scene, try ticket(scene, issued), used.map { [("Origin", $0)] } ?? [])
-                // Failures are throttled; ann has authenticated before, but a ticket of another origin is nobody's.
+                // Failed attempts are throttled. Ann has authenticated before, but a ticket for another origin does not
+                // identify her.
                 #expect(isSame ? status == 200 : [401, 429].contains(status), "\(issued ?? "-") \(used ?? "-")")
             }
         }
@@ -228,13 +229,14 @@ import Testing
         #expect(refused.status == 429 && refused.problem == "too-many-attempts")
         let seconds = try #require(refused.headers["retry-after"].flatMap { Int($0) })
         #expect((1...60).contains(seconds))
-        // Behind a proxy all clients have one address: valid tokens are accepted.
+        // Valid tokens are accepted, because all clients behind a proxy share one address.
         #expect(try scene.get("/v1/info", as: "bob").status == 200)
         let client = try scene.gateway.frameClient()
         let answer = try client.ask("authenticate", Self.authenticate("wrong"))
         #expect(answer.json["status"] as? Int == 429)
         #expect(try client.closeCode() == 4502)
-        // A client that has authenticated before is let through on every transport; one without credentials gets its 401.
+        // A client that has authenticated before is accepted on every transport; a client without credentials gets
+        // status 401.
         #expect(try scene.get("/v1/info", as: "ann").status == 200)
         _ = try scene.events("channel?channelId=c", as: "ann")
         let known = try scene.gateway.frameClient()

@@ -2,17 +2,17 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The link over which the gateway observes what goes on.
+/// The session that observes the network's traffic.
 @Suite(.frameChecks) struct TrafficLinkTests {
     private static let traffic = #""event":"traffic""#
 
-    /// A broker that logs the subscriptions of its clients.
+    /// Starts a broker that logs the subscriptions of its clients.
     private static func talkativeBroker() throws -> BrokerProcess {
         try BrokerProcess(extraConfiguration: ["log_type all"])
     }
 
-    /// The topic filters that each client has asked the broker for, in order.
-    /// Without those of the session that observes other namespaces, which connects at any time.
+    /// Returns the topic filters that each client has subscribed to, in order. Excludes the session that observes other
+    /// namespaces, because it connects at any time.
     private static func subscriptions(_ broker: BrokerProcess) -> [(client: String, filter: String)] {
         everySubscription(broker).filter { !observesOtherNamespaces($0.filter) }
     }
@@ -26,7 +26,7 @@ import Testing
 
     private static func observesOtherNamespaces(_ filter: String) -> Bool { filter.hasPrefix("coaty/3/+/") }
 
-    /// The clients that have left the broker in order, in that order.
+    /// Returns the clients that have disconnected normally, in order.
     private static func left(_ broker: BrokerProcess) -> [String] {
         let others = Set(everySubscription(broker).filter { observesOtherNamespaces($0.filter) }.map(\.client))
         return broker.log.matches(of: /Client (Coaty[0-9a-f]{18}) disconnected\./).map { String($0.1) }
@@ -59,11 +59,11 @@ import Testing
         #expect(try client.next(of: "t3")["event"] == "deadvertise")
         #expect(try client.next(of: "t3")["event"] == "resolve")
         #expect(try client.next(of: "t3")["sourceId"] == "end")
-        // The gateway's own link has nothing that overlaps.
+        // The gateway's main session has no overlapping subscriptions.
         let own = Self.subscriptions(scene.broker).filter { $0.client == main }.map(\.filter)
         #expect(!own.isEmpty && Set(own).count == own.count)
         #expect(own.allSatisfy { !$0.hasPrefix("coaty/3/-/+") && !$0.hasPrefix("coaty/3/+") && !$0.contains("#") })
-        for id in ["t0", "t1", "t2", "t3"] { #expect(client.takeReceived(of: id).isEmpty, "nothing comes twice") }
+        for id in ["t0", "t1", "t2", "t3"] { #expect(client.takeReceived(of: id).isEmpty, "no duplicates") }
     }
 
     @Test func sessionLastsAsLongAsItsObservers() throws {
@@ -74,14 +74,14 @@ import Testing
         #expect(links().isEmpty)
         let client = try scene.gateway.frameClient()
         try client.subscribe("a", Self.traffic)
-        // Others join it.
+        // Further subscriptions share the session.
         try client.subscribe("b", Self.traffic)
         var single: FrameClient? = try scene.gateway.frameClient("traffic")
         #expect(try single?.next().op == "ok")
         let first = links()
         #expect(first.count == 1)
         for id in ["a", "b"] { #expect(try client.ask("unsubscribe", id: id).op == "ok") }
-        // Another goes meanwhile: had the first gone as well, it would have gone before.
+        // Another session closes meanwhile; the first would have been closed before it.
         try client.subscribe("other", Self.traffic + #","events":["resolve"]"#)
         let other = links("coaty/3/-/RSV/+/+")
         #expect(try client.ask("unsubscribe", id: "other").op == "ok")
@@ -93,7 +93,7 @@ import Testing
         try waitUntil("the link goes, in order") { Self.left(scene.broker) == Array(other) + Array(first) }
         try client.subscribe("c", Self.traffic)
         #expect(links().count == 2)
-        // Two agents have a will: the gateway's identity; who observes has none.
+        // Only the session with the gateway's identity has a will; observing sessions have none.
         #expect(scene.broker.log.matches(of: /Will message specified/).count == 1)
     }
 
@@ -107,7 +107,7 @@ import Testing
         #expect(try client.next(of: "t").op == "gap")
         try scene.broker.restart()
         let agent = try MQTTTestClient(port: scene.broker.port)
-        // Until both links are back.
+        // Publish until both sessions are connected again.
         var number = 1
         var after: FrameClient.Frame?
         try waitUntil("events come again") {
@@ -139,7 +139,8 @@ import Testing
         #expect(try client.next(of: "t")["event"] == "call")
     }
 
-    /// The broker is full: the observing link does not come in, and nobody waits for it for ever.
+    /// The broker accepts no further connection, so the observing session cannot connect. The subscription does not
+    /// wait for it.
     @Test func refusedConnectionIsReportedAsGap() throws {
         let broker = try BrokerProcess(extraConfiguration: ["max_connections 5"])
         let scene = try Scene(broker: broker)
@@ -182,12 +183,12 @@ import Testing
         #expect(refused.json["status"] as? Int == 503)
         #expect(refused["type"] == "urn:coaty-gateway:problem:too-many-subscriptions")
         try client.subscribe("again", choice(7))
-        // Two that nobody observes any more stay; they don't count.
+        // Two unused sessions stay open, but do not count towards the limit.
         for index in 0..<2 { #expect(try client.ask("unsubscribe", id: "t\(index)").op == "ok") }
         try client.subscribe("t8", choice(8))
         #expect(try client.ask("unsubscribe", id: "t2").op == "ok")
         try waitUntil("one goes") { !Self.left(scene.broker).isEmpty }
-        // The others are there: they know their places, and no gap.
+        // The other sessions are still open: clients can resume without a gap.
         #expect(try client.ask("unsubscribe", id: "t8").op == "ok")
         for index in 3..<8 { #expect(try client.ask("unsubscribe", id: "t\(index)").op == "ok") }
         try client.subscribe("back", choice(7) + #","since":"\#(cursors["t7"] ?? "")""#)
@@ -196,7 +197,7 @@ import Testing
         #expect(Self.left(scene.broker).first == first)
     }
 
-    /// The broker's host answers nothing: each observation connects for some seconds, or until it ends.
+    /// The broker's host does not answer. Each subscription tries to connect for some seconds, or until it ends.
     @Test func repeatedSubscriptionsLeakNoDescriptors() throws {
         let listener = try FullListener()
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(listener.port)"])
@@ -224,7 +225,7 @@ import Testing
         for (index, sent) in SentEvent.all.prefix(8).enumerated() {
             try client.subscribe("t\(index)", Self.traffic + #","events":["\#(sent.event)"]"#)
         }
-        // Two that nobody observes leave, too.
+        // Unused sessions are disconnected, too.
         for index in 0..<2 { #expect(try client.ask("unsubscribe", id: "t\(index)").op == "ok") }
         let all = Set(Self.subscriptions(scene.broker).map(\.client))
         #expect(all.count == 9)

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// All that goes on in the network, seen through the gateway.
+/// All events in the network, observed through the gateway.
 @Suite(.frameChecks) struct TrafficTests {
     private static let job = Scene.job("j")
     private static let traffic = #""event":"traffic""#
@@ -13,7 +13,8 @@ import Testing
         try client.subscribe("t", Self.traffic)
         for sent in SentEvent.all {
             try scene.agent.publish("coaty/3/-/" + sent.topic, sent.payload)
-            // What also goes out on an object type comes once, and what is elsewhere not at all.
+            // An event that is published for its object type, too, is delivered once; events of other namespaces are
+            // not delivered.
             let twin = sent.topic.replacing(":Task/", with: "::com.example.Job/")
             if twin != sent.topic { try scene.agent.publish("coaty/3/-/" + twin, sent.payload) }
             try scene.agent.publish("coaty/3/other/" + sent.topic, sent.payload)
@@ -31,7 +32,7 @@ import Testing
         }
     }
 
-    /// The gateway's own events and those of its clients are seen, too, once each; and who observes is not seen.
+    /// Events of the gateway and of its clients are delivered once each. The observing session publishes none.
     @Test func eventsOfGatewayAndClientsAreDelivered() throws {
         let scene = try Scene()
         let id = try scene.gateway.identityId()
@@ -53,7 +54,7 @@ import Testing
         let delivered = try client.events(of: "t").map { "\($0["event"] ?? "") \($0["sourceId"] ?? "")" }
         #expect(delivered == ["advertise \(id)", "advertise \(otherId)", "call \(otherId)", "return \(id)"])
         let agents = scene.agent.messages.filter { $0.topic.contains("/ADV:Identity/") }
-        #expect(agents.count == 2, "the observing link is no agent")
+        #expect(agents.count == 2, "the observing session is not an agent")
     }
 
     @Test func eventsAreDeliveredAndResumedOnAllTransports() throws {
@@ -66,7 +67,7 @@ import Testing
         #expect(first["event"] == "call" && first["operation"] == "com.example.add")
         #expect(try socket?.next()["event"] == "return")
         #expect(try events?.next()?.json["event"] as? String == "call")
-        // The link stays for who comes back.
+        // The session stays connected for clients that resume.
         socket = nil
         events = nil
         try scene.agent.publish("coaty/3/-/CLL:o/s/meanwhile", "{}")
@@ -76,7 +77,7 @@ import Testing
         try client.subscribe("r", choice + #","since":"\#(cursor)""#)
         #expect(try client.next(of: "r")["event"] == "return")
         #expect(try client.next(of: "r")["correlationId"] == "meanwhile")
-        // A cursor of another choice is another place.
+        // A cursor is not valid for another choice of events.
         try client.subscribe("o", Self.traffic + #","events":["call"],"since":"\#(cursor)""#)
         #expect(try client.next(of: "o").op == "gap")
     }
@@ -121,7 +122,7 @@ import Testing
             for topic in topics + ["IOV/x/y", "ADVERTISE:Task/s", "ZZZ/s", "ADV/s/t/u"] {
                 try scene.agent.publish("coaty/3/-/" + topic, bytes)
             }
-            // Not a Coaty id, and a member that is none of the pattern's.
+            // The source id is not a valid Coaty id, and the data has a member that does not belong to the pattern.
             try scene.agent.publish("coaty/3/-/DAD/\"<b>é\\", #"{"n":\#(index),"__proto__":{}}"#)
         }
         for value in [#"1,"x":2"#, #"1}"#, "", "\u{FEFF}1"] { try scene.agent.publish("coaty/3/-/IOV/s", value) }
@@ -138,7 +139,7 @@ import Testing
         try waitUntil("the log says so") { scene.gateway.log.contains("dropped an event that is not a JSON object") }
         #expect(scene.gateway.log.split(separator: "\n").count < 100, "a flood does not fill the log")
 
-        // What is huge comes, or is missing where it was.
+        // A huge event is delivered or dropped, and later events are still delivered.
         for (number, size) in [1 << 20, 5 << 20, 17 << 20].enumerated() {
             let text = String(repeating: "a", count: size)
             try scene.agent.publish("coaty/3/-/CHN:c/s", #"{"object":{"a":"\#(text)"}}"#)

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Two gateways at the same broker, of which clients and routers see one after the other.
+/// Two gateways at one broker, used one after the other by clients and routers.
 @Suite(.frameChecks) struct TwoGatewaysTests {
     // MARK: - Cursors
 
@@ -20,7 +20,7 @@ import Testing
                 try scene.agent.publish("coaty/3/-/CHN:c/source", #"{"object":\#(Scene.job("\(number)"))}"#)
             }
         }
-        // Both keep all events in their replay buffers.
+        // Both gateways keep all events in their replay buffers.
         let clients = [try scene.gateway.frameClient(), try other.frameClient()]
         for client in clients { try client.subscribe("s", Self.channel) }
         try publish(0..<count)
@@ -39,12 +39,12 @@ import Testing
             #expect(reported.json["dropped"] is NSNull, "\(reported)")
             let next = count + (position == 0 ? 0 : position == 100 ? 1 : 2)
             try publish(next..<next + 1)
-            // The next event is the first new one: there are no duplicates.
+            // The next event is a new one, so there are no duplicates.
             #expect(try number(resumed.next(of: "r").object) == next)
             let data = try #require(try events.next()).json["data"] as? [String: Any]
             #expect(number(try #require(data?["object"] as? [String: Any])) == next)
         }
-        // The gateway that wrote a cursor does resume from it.
+        // The gateway that created a cursor can resume from it.
         let known = try other.frameClient()
         try known.subscribe("k", Self.channel + #","since":"\#(cursors[1][100])""#)
         #expect(try number(known.next(of: "k").object) == 101)
@@ -57,7 +57,7 @@ import Testing
     private static let agents = (0..<2).map { _ in UUID().uuidString.lowercased() }
     private static let nodes = (0..<2).map { _ in UUID().uuidString.lowercased() }
 
-    /// Advertises the IO nodes of agents that do not depend on either gateway.
+    /// Advertises IO nodes of agents that do not depend on either gateway.
     private func advertiseNodes(_ agent: MQTTTestClient) throws {
         let sources = RoutingScene.ids.filter { Self.names[$0.key] != nil }.sorted { $0.key < $1.key }.map { name, id in
             #"{"coreType":"IoSource","objectType":"coaty.IoSource","name":"\#(name)","objectId":"\#(id)","#
@@ -96,7 +96,7 @@ import Testing
         func associations(_ gateway: GatewayProcess) throws -> [String] {
             RoutingScene.associations(try context(gateway)["associations"])
         }
-        // The agents advertise their nodes again for the second one, which the first knows already.
+        // The agents advertise their nodes again for the second gateway; the first already knows them.
         var gateways: [GatewayProcess] = []
         for _ in 0..<2 {
             let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)", "--config", file.path])
@@ -118,7 +118,7 @@ import Testing
         #expect(gateways[leaving].log.contains("associations are left to another router"))
         #expect(try associations(gateways[staying]) == Self.associations)
         try waitUntil("the other has gone") { try context(gateways[staying])["otherRouters"] as? [String] == [] }
-        // The last router dissolves them.
+        // The last router dissolves the associations.
         #expect(try gateways[staying].stop() == 0)
         try agent.waitFor { $0.topic == "coaty/3/-/DAD/\(ids[staying])" }
         #expect(dissolved().sorted() == ["-None normal", "-Sample normal", "-Throttle normal"])

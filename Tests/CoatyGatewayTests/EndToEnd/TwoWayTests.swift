@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Query, Update and Call, answered by hand.
+/// Query, Update and Call events that the test answers.
 @Suite struct TwoWayTests {
     private func responses(_ response: RawConnection.Response) throws -> [[String: Any]] {
         try #require(response.json?["responses"] as? [[String: Any]], "\(response.text)")
@@ -37,7 +37,7 @@ import Testing
         let response = try question.client.readResponse()
         #expect(response.status == 200 && response.headers["content-type"] == "application/json")
         #expect(response.json?["reason"] as? String == "limit")
-        #expect(response.text.contains(#""data":\#(found)}"#), "the bytes are those that came")
+        #expect(response.text.contains(#""data":\#(found)}"#), "the bytes are unchanged")
         #expect(try responses(response).map { $0["sourceId"] as? String } == ["agent-1", "agent-1"])
         let times = try responses(response).map { try #require($0["ms"] as? Int) }
         #expect(times[0] >= 0 && times[0] <= times[1])
@@ -157,7 +157,7 @@ import Testing
         let none = try Question(scene, "/v1/query?timeout=30000", #"{"coreTypes":["Task"]}"#, topic: "/QRY/")
         let one = try Question(scene, "/v1/call/op?limit=0&timeout=30000", "{}", topic: "/CLL:op/")
         try one.answer("RTN", from: "a", #"{"result":1}"#)
-        // Answered behind the other on the same link.
+        // This question is answered after the other one on the same connection.
         let behind = try Question(scene, "/v1/call/op2?timeout=30000", "{}", topic: "/CLL:op2/")
         try behind.answer("RTN", from: "a", #"{"result":1}"#)
         #expect(try behind.client.readResponse().status == 200)

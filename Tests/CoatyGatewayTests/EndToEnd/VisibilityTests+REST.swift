@@ -71,7 +71,7 @@ extension VisibilityTests {
         #expect(!scene.agent.messages.contains { $0.text.contains("unknown") })
     }
 
-    /// The answer to an attempt on a hidden object names neither its types nor its contents.
+    /// The refusal of a request for a hidden object contains neither its types nor its contents.
     @Test func refusalsNameNothingThatIsHidden() throws {
         let scene = try AccessScene(Self.file)
         let (other, unknown) = (AccessScene.id(), AccessScene.id())
@@ -87,7 +87,7 @@ extension VisibilityTests {
                 #expect(!answer.text.contains(text), "\(answer.text)")
             }
         }
-        // Nobody takes an object over by advertising it with the own site.
+        // A client cannot take over an object by advertising it with the client's site.
         let taken = #"{"object":\#(AccessScene.lamp("mine", site: "hall-1", id: other))}"#
         check(try scene.post("/v1/advertise", taken, as: "hall-1"))
         check(try scene.post("/v1/update", taken, as: "hall-1"))

@@ -2,12 +2,13 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What clients of one site see of the other one: a table of leaks.
+/// Hidden objects of another site, which must not leak to clients on any path.
 @Suite(.frameChecks) struct VisibilityTests {
     static let lamps = "advertise?objectType=com.example.Lamp"
     static let secret = #","secret":"s3cret""#
 
-    /// Clients of two sites, which see and publish objects of their own, and one that sees everything.
+    /// Clients of two sites, each of which sees and publishes only the objects of its site, and a client that sees all
+    /// objects.
     static let file = AccessFile(
         tokens: [
             .init("hall-1", "viewer", site: "hall-1"), .init("hall-2", "viewer", site: "hall-2"),
@@ -53,7 +54,7 @@ import Testing
             try scene.advertise(object)
             try scene.publish("UPD::com.example.Lamp/\(UUID().uuidString)", #"{"object":\#(object)}"#)
         }
-        // Others of a type that no grant names, and values of other kinds.
+        // Further objects, of a type without a grant or with values of another kind, are hidden.
         try scene.publish("ADV::com.example.Lamp", #"{"object":{"coreType":"CoatyObject"}}"#)
         try scene.advertise(AccessScene.lamp("array", site: nil, #","site":["hall-1"]"#))
         try scene.advertise(lamp("end", "hall-1"))
@@ -64,7 +65,7 @@ import Testing
             #expect(try single.next().objectName == expected)
             #expect(try events.next()?.objectName == expected)
         }
-        // What no grant names is refused at once.
+        // A subscription without a grant is refused immediately.
         for target in [
             "advertise?objectType=org.other.Lamp", "advertise?coreType=Task", "discover", "call?operation=o",
         ] {
@@ -74,7 +75,7 @@ import Testing
         }
     }
 
-    /// Bytes go out unchanged, so all objects of an event must be visible.
+    /// Events are delivered unchanged, so all objects of an event must be visible.
     @Test func eventIsHiddenUnlessAllObjectsAreVisible() throws {
         let scene = try AccessScene(Self.file)
         let client = try scene.socket(as: "hall-1")
@@ -118,14 +119,15 @@ import Testing
             #expect(try client.next(of: "r").objectName == expected)
             #expect(try events.next()?.objectName == expected)
         }
-        // Only a client that may see everything gets the count of a gap: it would reveal how much is hidden.
+        // Only a client that may see everything gets the size of a gap, because the size would reveal how many events
+        // are hidden.
         for number in 0..<50 { try publish("\(number)", number % 2 == 0 ? "hall-1" : "hall-2") }
         try client.subscribe("g", channel + #","since":"\#(cursor)""#)
         let gap = try client.next(of: "g")
         #expect(gap.op == "gap" && gap.json["dropped"] is NSNull, "\(gap)")
         try admin.subscribe("g", channel + #","since":"\#(cursor)""#)
         #expect(try admin.next(of: "g").json["dropped"] as? Int ?? 0 > 0)
-        // Neither do cursors: their positions are no numbers that can be subtracted.
+        // Cursors do not reveal it either: their positions cannot be subtracted.
         let positions = client.received.compactMap { $0["cursor"]?.split(separator: "-").last }.compactMap {
             UInt64($0)
         }
@@ -133,7 +135,7 @@ import Testing
         #expect(zip(positions, positions.dropFirst()).allSatisfy { max($0, $1) - min($0, $1) > 100 })
     }
 
-    /// An object that leaves the site is reported as removed, with nothing of its new version.
+    /// An object that leaves the site is reported as removed, without its new version.
     @Test func snapshotsAndChangesAreFilteredByVisibility() throws {
         let scene = try AccessScene(Self.file)
         let (moving, other) = (AccessScene.id(), AccessScene.id())
@@ -165,7 +167,7 @@ import Testing
         }
         let added = try two.next(of: "s")
         #expect(added["change"] == "added" && added.objectName == "moved")
-        // Its further changes and its end are not seen, until it comes back.
+        // Later changes of the object, and its end, are hidden until it returns to the site.
         try advertise(moving, "hall-2", "moved again", Self.secret)
         #expect(try two.next(of: "s")["change"] == "changed")
         try advertise(moving, "hall-1", "back")
@@ -179,7 +181,7 @@ import Testing
         #expect(one.received.allSatisfy { !$0.text.contains(other) && !$0.text.contains("s3cret") })
     }
 
-    /// A Deadvertise event is a list of ids: those that a client may not see are left out.
+    /// Ids of hidden objects are removed from Deadvertise events.
     @Test func deadvertisedIdsAreReducedToTheVisibleOnes() throws {
         let scene = try AccessScene(Self.file)
         let (own, other) = (AccessScene.id(), AccessScene.id())
@@ -201,7 +203,7 @@ import Testing
         #expect(try client?.next(of: "s").data as NSDictionary? == ["objectIds": [own]])
         #expect(try admin.next(of: "s").data as NSDictionary == ["objectIds": [other, "unknown"]])
         #expect((try admin.next(of: "s").data["objectIds"] as? [String])?.count == 3)
-        // A replay judges by what was known when the event came, also if the ids are in use again.
+        // A replayed event has the visibility that it had when it was published, even if the ids have been reused.
         client = nil
         try scene.advertise(AccessScene.lamp("own", site: "hall-2", id: own))
         try scene.advertise(AccessScene.lamp("other", site: "hall-1", id: other))

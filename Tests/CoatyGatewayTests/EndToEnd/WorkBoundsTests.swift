@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The bounds of what clients make the gateway do and remember are those that are set.
+/// Configured limits of the work and memory that clients cause.
 @Suite struct WorkBoundsTests {
     private static func object(_ id: String, _ name: String = "n", _ members: String = "") -> String {
         #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"\#(id)","name":"\#(name)"\#(members)}}"#

@@ -5,11 +5,11 @@ import Testing
 
 @testable import CoatyGateway
 
-/// What feeds do for a client is charged to it.
+/// Charges to clients for the work of their feeds.
 @Suite(.closesOutboundQueues) struct ChargedWorkTests {
     private let counts = FeedCounts(memory: Limits().feedMemory, logger: Logger(label: "test"))
     private let feed: Feed
-    /// One client gets 1,000 steps a second.
+    /// Each of two clients gets 1,000 steps a second.
     private let total = WorkBucket(stepsPerSecond: 2_000)
 
     init() {
@@ -57,8 +57,8 @@ import Testing
         #expect(all.spent >= 20 * WorkRate.steps(toPass: 0) && none.spent == 0)
     }
 
-    /// Many cheap filters of one client cost it as much as a few expensive ones. Its events wait, others' do not, and when it has paid,
-    /// they no longer do.
+    /// Many cheap filters of one client cost as much as a few expensive ones. The client's events are delayed until it
+    /// has paid; events of other clients are not.
     @Test func cheapFiltersAreCharged() async throws {
         let work = WorkBucket(stepsPerSecond: 100_000)
         let (greedy, modest) = (WorkRate(within: work), WorkRate(within: work))
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    /// A filter that many clients share is judged once for them all, so none of them has to wait for others.
+    /// A filter that many clients share is evaluated once for all of them, so it delays none.
     @Test func sharedFiltersDelayNoClient() async throws {
         let rate = WorkBucket(stepsPerSecond: 1_000_000_000)
         let clients = try (0..<400).map { _ in try client(WorkRate(within: rate), filter: #"["n",["GreaterThan",0]]"#) }
@@ -95,7 +95,7 @@ import Testing
         for client in clients { #expect(try client.delivered.last?.event == 500) }
     }
 
-    /// A large event is the same bytes for all its receivers, unless each wants another part of it.
+    /// All receivers share the bytes of a large event, unless each needs another part of it.
     @Test func largeEventsDelayNoClient() async throws {
         let work = WorkRate(within: WorkBucket(stepsPerSecond: 1_000_000_000))
         let all = try (0..<4).map { _ in try client(work) }
@@ -125,7 +125,7 @@ import Testing
         #expect(counts.currentSlowLanes == 1)
     }
 
-    /// A client that gets a large event many times waits.
+    /// A client that gets a large event many times is delayed.
     @Test func manyLargeDeliveriesDelayTheClient() async throws {
         let work = WorkRate(within: WorkBucket(stepsPerSecond: 1_000_000_000))
         let many = try (0..<40).map { _ in try client(work) }
@@ -135,7 +135,8 @@ import Testing
         try await untilTrue("they are to wait") { counts.currentSlowLanes == 1 }
     }
 
-    /// A client leaves its slow lane when its events have been cheap for some time: then they come in time even while it is overdrawn.
+    /// A client leaves its slow lane when its events have been cheap for some time. Then its events are not delayed
+    /// even while it is overdrawn.
     @Test func clientsLeaveTheSlowLane() async throws {
         let work = WorkRate(within: WorkBucket(stepsPerSecond: 1_000_000_000))
         let receiving = try client(work, filter: #"["list",["NotContains",-1]]"#)
@@ -149,19 +150,19 @@ import Testing
         }
         try deliver(values: 2 * Audience.expensiveSteps)
         try await untilTrue("it is there") { counts.currentSlowLanes == 1 }
-        // In bursts: whether the feed finds the lane idle must not depend on pauses between events.
+        // Deliver in bursts, so that pauses between events do not determine whether the feed finds the lane idle.
         for _ in 0..<SlowLane.recovery { try deliver(values: 1) }
         try await untilTrue("it has left") { counts.currentSlowLanes == 0 }
         work.spend(10_000_000_000)
         try deliver(values: 1)
         try await untilTrue("it has come") {
-            // In the lane, it would wait until this is paid.
+            // In the slow lane, the event would wait until this is paid.
             work.spend(10_000_000_000)
             return try receiving.delivered.compactMap(\.event) == Array(1...last)
         }
     }
 
-    /// A client that resumes too much waits; another one does not.
+    /// A client that resumes too often is delayed, another client is not.
     @Test func replaysAreChargedAndWait() async throws {
         let greedy = WorkRate(within: total)
         let modest = WorkRate(within: WorkBucket(stepsPerSecond: 1_000_000_000))

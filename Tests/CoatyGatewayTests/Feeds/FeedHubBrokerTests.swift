@@ -7,7 +7,7 @@ import Testing
 @testable import CoatyGateway
 @testable import CoatyTestSupport
 
-/// Effect of the broker's reply on subscriptions. The test decides when the broker replies.
+/// Effects of the broker's reply on subscriptions. The test decides when the broker replies.
 @Suite(.closesOutboundQueues) struct FeedHubBrokerTests {
     /// A broker that delays its reply to subscriptions of topics `t/…` until the test sends it, and grants all others.
     private final class DelayedBinding: TopicNamingBinding {
@@ -71,7 +71,7 @@ import Testing
             }
         }
 
-        /// Sends a message, as brokers may before their reply.
+        /// Delivers a message. Brokers may do this before they reply to the subscription.
         func send(_ topic: String, _ payload: String) {
             queue.sync { state.withLock(\.session)?.received(topic: topic, payload: Array(payload.utf8)) }
         }
@@ -85,7 +85,7 @@ import Testing
     private static let request = Observation.raw(WireName("t/1"))
 
     init() async throws {
-        // The gateway's own session is made first. Raw events have another.
+        // The first binding belongs to the gateway's main session, the next one to the session for raw events.
         let own = Recorder<any Binding>()
         let options = CommunicationOptions { [binding] _ in
             guard own.values.isEmpty else { return binding }

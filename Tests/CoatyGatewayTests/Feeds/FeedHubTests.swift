@@ -63,7 +63,7 @@ import Testing
         for id in ["a", "b"] { try await until(id, .event(1)) }
         let cursors = try transport.delivered.filter { $0.event != nil }.compactMap(\.cursor)
         #expect(Set(cursors).count == 1 && cursors.count == 2)
-        // The feed goes on when one of them ends.
+        // The feed continues when one of its subscriptions ends.
         ends[0]()
         deliver(2)
         try await until("b", .event(2))
@@ -86,7 +86,7 @@ import Testing
             try await until(id, .event(2))
             #expect(try delivered(id) == [.ok, .event(1), .gap(nil), .event(2)])
         }
-        // A client that resumes learns of it too.
+        // A client that resumes gets the gap, too.
         let late = hub.subscribe(subscription("late", since: try cursor(1)), to: Self.channel)
         try await until("late", .event(2))
         #expect(try delivered("late").contains(.gap(nil)))
@@ -135,7 +135,7 @@ import Testing
         let end = hub.subscribe(subscription("b", since: first), to: Self.channel)
         try await until("b", .event(2))
         #expect(try delivered("b") == [.ok, .event(2)])
-        // The replay buffer keeps the traffic that fits its own part.
+        // Traffic has a separate part of the replay buffer.
         let traffic = try #require(try transport.delivered.first { $0.id == "t" && $0.event == 1 }).cursor
         let endOfTraffic = hub.subscribe(subscription("u", since: traffic), to: .traffic([.channel]))
         try await until("u", .event(3))
@@ -144,7 +144,7 @@ import Testing
         await manager.stop()
     }
 
-    /// The two choices that were left last stay, whatever was chosen before.
+    /// The two choices that were used last can be resumed, whatever choices were used before.
     @Test func lastTwoTrafficChoicesCanBeResumed() async throws {
         let hub = await hub(.seconds(3600))
         try await join()
@@ -180,7 +180,7 @@ import Testing
         try await until("a", .event(1))
         let last = try cursor(1)
         end()
-        // Repeated until the resume window is over: a feed that still exists would know its cursor.
+        // Repeat until the resume window has passed. A feed that still exists would know the cursor.
         var turn = 0
         try await untilTrue("the source has gone") {
             turn += 1
@@ -234,7 +234,7 @@ import Testing
         }
     }
 
-    /// Also if the observed object is removed between the check and the subscription.
+    /// The same applies if the observed object is removed between the check and the subscription.
     @Test(arguments: [
         Observation.ioValue(actor: .init()), .ioState(point: .init()), .routing(context: .init()),
     ])
@@ -242,7 +242,7 @@ import Testing
         let hub = await hub(.zero)
         #expect(hub.refusal(of: request)?.status == 404)
         let cancel = hub.subscribe(subscription("l"), to: request)
-        // A state needs no reply from the broker, so its subscription has begun.
+        // An `iostate` subscription needs no reply from the broker, so it has already begun.
         if case .ioValue = request {
             try await until("l", .error)
         } else {
@@ -264,7 +264,7 @@ import Testing
         _ = hub.subscribe(outbound.open(id: "early", wanted: .objects(marker)), to: .objects(marker))
         try await until("early", .ok)
         try await untilTrue("both are known") {
-            // Repeated until the object registry observes them.
+            // Repeat until the object registry observes them.
             for key in 1...2 { advertise(key, 1) }
             return try delivered("early").filter { $0 == .change("added") }.count == 2
         }
@@ -274,7 +274,7 @@ import Testing
         let end = hub.subscribe(filtered, to: .objects(marker))
         try await untilTrue("the snapshot is delivered") { try delivered("late").count == 3 }
         #expect(try delivered("late") == [.ok, .change("added"), .change("added")])
-        // A client can't resume within a snapshot: only the last frame has a cursor.
+        // A client can't resume in the middle of a snapshot: only the last frame has a cursor.
         #expect(try transport.delivered.filter { $0.id == "late" }.map { $0.cursor == nil } == [true, true, false])
         advertise(1, 2)
         advertise(1, 3)

@@ -5,11 +5,11 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Random schedules of a feed with pools of one and of four threads, against a model: events, offline periods, subscriptions that
-/// join, resume, read slowly and leave, changes of what they may see, filters that are expensive for some events, and clients that are
-/// overdrawn now and then.
+/// Random schedules of a feed with pools of one and of four threads, compared with a model: events, offline periods,
+/// subscriptions that join, resume, read slowly and leave, changes of visibility, filters that are expensive for some
+/// events, and clients that are overdrawn at times.
 @Suite struct FeedScheduleTests {
-    /// What a client has seen and may see.
+    /// A client, the frames that it has received, and its visibility over time.
     private final class Client {
         let transport = SteeredTransport()
         let outbound: OutboundQueue
@@ -17,9 +17,9 @@ import Testing
         let isFiltered: Bool
         /// The position after which it subscribed; nil if it is that of `ok`.
         let since: FeedCursor?
-        /// What it may see, with the number of frames that it had received when this was put in force.
+        /// The views of the client, each with the number of frames received before it applied.
         var views: [(first: Int, isRestricted: Bool)]
-        /// The number of frames when it left; nil while it is there.
+        /// The number of frames received when the client left; nil while it is connected.
         var left: Int?
 
         init(
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    /// Restricted clients may see every third event, filters select every second.
+    /// Restricted clients see every third event; filters select every second one.
     private static func isVisible(_ number: Int) -> Bool { number % 3 == 0 }
     private static func isWanted(_ number: Int) -> Bool { number % 2 == 0 }
 
@@ -55,7 +55,7 @@ import Testing
                 #"[{"observe":["channel"],"channels":["*"],"where":["object.v",["Equals",true]]}]"#
             )
         )
-        // Conditions that mean the same are several groups. The last one is expensive for events with a long list.
+        // Equivalent conditions form several groups. The last one is expensive for events with a long list.
         filters = try [
             #"["w",["Equals",true]]"#, #"["w",["NotEquals",false]]"#,
             #"{"and":[["w",["NotEquals",false]],["list",["NotContains",-1]]]}"#,
@@ -74,7 +74,7 @@ import Testing
             workers: workers,
             counts: FeedCounts(logger: Logger(label: "test"))
         )
-        // Of two clients; for others, nobody pays.
+        // Two accounts; the work of other clients is not charged.
         let rate = [1_000_000, 10_000_000, 1_000_000_000].randomElement(using: &random) ?? 0
         let total = WorkBucket(stepsPerSecond: rate)
         let payers = [WorkRate(within: total), WorkRate(within: total), nil]
@@ -126,7 +126,7 @@ import Testing
             case 27, 28:
                 guard let client = stay().randomElement(using: &random) else { break }
                 let isRestricted = !(client.views.last?.isRestricted ?? false)
-                // Frames that are delivered meanwhile are checked by the wider view.
+                // Frames that are delivered during the change are checked against the wider view.
                 let before = client.transport.frames.count
                 client.outbound.change(isRestricted ? view : nil, of: client.subscription)
                 client.views.append((isRestricted ? client.transport.frames.count : before, isRestricted))
@@ -138,7 +138,7 @@ import Testing
             }
             if step == 200 { feed.update(.standing) }
         }
-        // The last event is for everybody.
+        // The last event is visible to all clients and passes all filters.
         repeat { try deliver() } while last % 6 != 0
         for client in stay() {
             client.transport.setRoom(.max)
@@ -162,7 +162,7 @@ import Testing
             return
         }
         #expect(ok.content == .ok)
-        // If the first frame does not show where it begins, only the order is checked up to the first event.
+        // If the first frame does not show the start position, only the order is checked up to the first event.
         var position = (client.since ?? ok.cursor).map { Int($0.position) }
         var isGap = false
         for (index, frame) in frames.enumerated().dropFirst() {
@@ -185,7 +185,7 @@ import Testing
         if client.left == nil { #expect(position == last && !isGap) }
     }
 
-    /// Whether a client has to receive an event, whatever its view was when it was judged, or a gap for it.
+    /// Returns whether a client must receive an event or a gap for it, whichever of its views applied.
     private func isDue(_ number: Int, to client: Client, _ gaps: Set<Int>) -> Bool {
         if gaps.contains(number) { return true }
         if client.isFiltered, !Self.isWanted(number) { return false }
@@ -194,7 +194,7 @@ import Testing
 
     // MARK: - Backlog
 
-    /// While no worker is free, the intake of a feed is bounded: the oldest events are replaced by a gap.
+    /// While no worker is free, the backlog of a feed is bounded: the oldest events are replaced by a gap.
     @Test func backlogIsBoundedAndReportedAsGap() async throws {
         let workers = WorkerPool(name: "test", threads: 1)
         let maximum = 1000
@@ -224,7 +224,7 @@ import Testing
         #expect(frames.compactMap(\.event) == Array(first...count + 1))
         #expect(frames[1].cursor?.position == UInt64(first - 1))
         #expect(try late.transport.delivered.map(\.content) == [.ok, .event(count + 1)])
-        // The replay buffer has what was left out.
+        // The replay buffer has the dropped events.
         let resuming = Client(workers, Made.options { $0.since = frames[0].cursor }, nil)
         feed.add(resuming.subscription)
         try await untilTrue("everything is replayed") {
@@ -234,7 +234,7 @@ import Testing
         await workers.stop()
     }
 
-    /// Feeds share the memory for events that wait, and one of them can't take all of it.
+    /// Feeds share the memory for their backlogs, and a single feed can't use all of it.
     @Test func memoryOfBacklogsIsBounded() async throws {
         let workers = WorkerPool(name: "test", threads: 1)
         let counts = FeedCounts(memory: 1 << 20, logger: Logger(label: "test"))
@@ -247,7 +247,7 @@ import Testing
         for number in 1...300 { feeds[0].deliver(try Made.event(1, number, padding: 4000)) }
         #expect((1 << 17...1 << 19).contains(counts.usedMemory) && counts.droppedBacklogs > 0)
         for number in 1...300 { feeds[1].deliver(try Made.event(1, number, padding: 4000)) }
-        // Of the reserve, the third gets what is guaranteed.
+        // The third feed gets its guaranteed part from the reserve.
         let dropped = counts.droppedBacklogs
         for number in 1...3 { feeds[2].deliver(try Made.event(1, number, padding: 4000)) }
         #expect(counts.droppedBacklogs == dropped && counts.usedMemory <= 1 << 20)
@@ -264,8 +264,8 @@ import Testing
 
     // MARK: - Expensive filters
 
-    /// An event for which a filter takes too many steps is left out, and a row of them ends the subscription. Others of the feed get
-    /// every event.
+    /// An event for which a filter needs too many steps is left out, and several such events in a row end the
+    /// subscription. Other subscriptions of the feed get every event.
     @Test func filterOverItsBudgetIsReportedAndEnds() async throws {
         let workers = WorkerPool(name: "test", threads: 2)
         workers.start()
@@ -293,17 +293,18 @@ import Testing
         try deliver(1, values: tooMany)
         try deliver(2, values: 5)
         let last = 2 + Audience.maximumLeftOut
-        // The restricted client may not see these, nor that there is something.
+        // The restricted client must not see these events, nor that they exist.
         for number in 3...last {
             try deliver(number, values: tooMany, isVisible: false)
-            // So many large events have no room in the memory of a feed at a time.
+            // The memory of a feed has no room for all these large events at once.
             if number % 20 == 0 { try await untilTrue("they are judged") { workers.isIdle } }
         }
         try await untilTrue("the other gets all") { try other.transport.delivered.last?.event == last }
         try await untilTrue("the subscription ends") { try slow.transport.delivered.last?.content == .error }
         try await untilTrue("all turns are over") { workers.isIdle }
         #expect(try other.transport.delivered.compactMap(\.event) == Array(1...last))
-        // The first of each row is reported; a client that resumes there gets the others again.
+        // Only the first event of each series is reported; a client that resumes from there gets the following ones
+        // again.
         let frames = try slow.transport.delivered
         #expect(frames.map(\.content) == [.ok, .gap(nil), .gap(nil), .error])
         #expect(frames[1].cursor?.position == 1 && frames[2].cursor?.position == 3)

@@ -10,8 +10,8 @@ extension FeedTests {
         let value = Atomic(0)
     }
 
-    /// While events are published, each subscription gets every event after its start exactly once and in order, and no
-    /// event that is published after its removal has returned.
+    /// While events are published concurrently, each subscription gets every event after its start exactly once and in
+    /// order, and no event that is published after its removal has returned.
     @Test func subscriptionsMayBeAddedAndRemovedConcurrently() async throws {
         let feed = feed(nil, nil)
         let events = try (1...400).map { try Made.event(1, $0) }

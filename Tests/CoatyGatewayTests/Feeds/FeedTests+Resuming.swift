@@ -45,12 +45,12 @@ extension FeedTests {
             ("d", FeedCursor(epoch: last.epoch, position: .max)),
         ] {
             feed.add(try subscription(id, since: cursor))
-            // Otherwise any text would open the replay buffer.
+            // Otherwise an arbitrary cursor would give access to the replay buffer.
             try await expect(id, [.ok, .gap(nil)])
         }
         try await deliver(3...3, on: feed)
         for id in ["b", "c", "d"] { try await expect(id, [.ok, .gap(nil), .event(3)]) }
-        // A snapshot contains more than the events that are left to replay.
+        // The snapshot includes the effects of the events that could be replayed.
         feed.add(try subscription("e", since: FeedCursor(epoch: last.epoch &+ 1, position: 1))) { cursor in
             ObjectSnapshot([Made.alive(1, 0)], cursor: cursor())
         }
@@ -58,7 +58,7 @@ extension FeedTests {
         #expect(try transport.delivered.last?.cursor == FeedCursor(epoch: last.epoch, position: 3))
     }
 
-    /// Returns a replay buffer for about this many events. It keeps only events of at most an eighth of its limit.
+    /// Returns a replay buffer for about this many events. It only keeps events of at most an eighth of its limit.
     private func buffer(of events: Int) throws -> ReplayBuffer {
         try Made.replayBuffer(of: events)
     }

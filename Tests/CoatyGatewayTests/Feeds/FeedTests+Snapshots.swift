@@ -37,7 +37,7 @@ extension FeedTests {
         try await expect("c", [.ok])
     }
 
-    /// Objects are added, changed and removed while a client slowly reads the snapshot: in the end, the client knows the
+    /// Objects are added, changed and removed while a client reads the snapshot slowly. In the end, the client has the
     /// current objects.
     @Test(arguments: 0..<10 as Range<UInt64>)
     func snapshotAndChangesYieldCurrentObjects(seed: UInt64) async throws {
@@ -89,7 +89,7 @@ extension FeedTests {
         #expect(transport.frames.count == count)
     }
 
-    /// While a filter excludes the objects of a snapshot, nobody waits for the lock of the outbound queue.
+    /// While a filter excludes the objects of a snapshot, the outbound queue is not locked.
     @Test func filteredSnapshotDoesNotBlockOtherSubscriptions() async throws {
         let feed = feed()
         let objects = (0..<10_000).map { Made.alive($0, 0) }
@@ -98,7 +98,7 @@ extension FeedTests {
         feed.deliver(try Made.change(.added, 1, 1))
         let other = outbound.begun(id: "b")
         for number in 1...3 { other.take(try Made.event(1, number)) }
-        // At once: the snapshot is still being read.
+        // The events are delivered immediately, while the snapshot is still being read.
         #expect(try delivered("b") == [.event(1), .event(2), .event(3)])
         try await expect("a", [.ok, .change("added")])
     }
@@ -116,7 +116,7 @@ extension FeedTests {
         try await expect("a", [.ok, .event(count)])
     }
 
-    /// Returns a cursor before all events of a feed, as its first subscription would have got it.
+    /// Returns the cursor that the first subscription of a feed would get, which precedes all events.
     private func cursorOfOk(of feed: Feed) async throws -> FeedCursor {
         let transport = SteeredTransport()
         feed.add(OutboundQueue(transport).open(id: nil))

@@ -40,7 +40,7 @@ import Testing
         try #require(try transport.delivered.last { $0.event == number }?.cursor)
     }
 
-    /// Waits until a subscription has got as many frames as expected, and compares them.
+    /// Waits until a subscription has received as many frames as expected, and compares them.
     func expect(
         _ id: String,
         _ expected: [DeliveredFrame.Content],

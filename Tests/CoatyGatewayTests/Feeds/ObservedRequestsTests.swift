@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 @testable import CoatyTestSupport
 
-/// Requests that clients may answer, and the bounds on how many are kept.
+/// Requests that clients may answer, and the limits on how many are kept.
 @Suite struct ObservedRequestsTests {
     private let scene: GateScene
     private let rights = AnswerRights(window: .seconds(60), limit: 10)
@@ -23,7 +23,7 @@ import Testing
         rights.insert(DeliveredRequest(correlationId: correlationId, isDiscover: false))
     }
 
-    /// Returns what is wrong with a response, `"none"` if nothing is, or nil if the request is unknown.
+    /// Returns the error of a response, `"none"` if it is valid, or nil if the request is unknown.
     private func fault(
         _ id: String,
         _ event: CommunicationEventType = .return,
@@ -71,7 +71,7 @@ import Testing
         #expect(!isKept("a"))
         #expect(!isKept("r0"))
         let kept = (1..<16).filter { isKept("r\($0)") }
-        // Sizes are those in memory, which are larger than the texts.
+        // Requests count with their size in memory, which is larger than that of their text.
         #expect(kept.count > 8 && kept.last == 15)
         // Evicted requests release their bytes.
         for number in 0..<20 { try see("s\(number)") }

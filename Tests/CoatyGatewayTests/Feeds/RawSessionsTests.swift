@@ -34,7 +34,7 @@ import Testing
         let session = try #require(first?.session)
         let second = try sessions.place(for: Self.clients[1])
         first = nil
-        // The session stays, and is the one with the fewest clients again.
+        // The session stays open, and again has the fewest clients.
         #expect(try sessions.place(for: Self.clients[2]).session === session)
         withExtendedLifetime(second) {}
         await sessions.stop()

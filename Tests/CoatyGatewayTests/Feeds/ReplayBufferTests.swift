@@ -3,7 +3,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Which records a replay buffer keeps, and which it evicts.
+/// The records that a replay buffer keeps and evicts.
 @Suite struct ReplayBufferTests {
     /// Inserts records into a replay buffer as the feed of an epoch does.
     private final class Inserter {
@@ -63,7 +63,7 @@ import Testing
         #expect(Inserter(inserter.buffer, 2).read() == (0, false, []))
     }
 
-    /// The record and all records before it are missing, but only those of its own feed.
+    /// An oversized record is missing, with all earlier records of its feed, but no records of other feeds are.
     @Test func oversizedRecordEvictsNoOtherFeeds() throws {
         let buffer = try buffer(of: 20)
         let (inserter, other) = (Inserter(buffer, 1), Inserter(buffer, 2))
@@ -80,7 +80,7 @@ import Testing
         #expect(other.read().kept.count == 18 && inserter.read().kept.count == 2)
     }
 
-    /// Each record is evicted in its turn, even if earlier records of its feed were evicted before theirs.
+    /// Records are evicted in their order, even if earlier records of the feed were evicted out of order.
     @Test func recordsBeforeOversizedRecordTakeNoTurn() throws {
         let buffer = try buffer(of: 20)
         let (inserter, other) = (Inserter(buffer, 1), Inserter(buffer, 2))

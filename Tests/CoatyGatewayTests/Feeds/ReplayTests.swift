@@ -4,7 +4,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Replay for a client that is behind, while events keep arriving and the replay buffer evicts records.
+/// Replay for a slow client, while events keep arriving and the replay buffer evicts records.
 @Suite(.closesOutboundQueues) struct ReplayTests {
     private struct Published {
         /// The number of the last event, which is also its position.
@@ -110,7 +110,7 @@ import Testing
         #expect(try transport.delivered.last?.event == published.last)
     }
 
-    /// Events that are published while a client is behind are still delivered in order.
+    /// Events that are published during a replay are still delivered in order.
     @Test func clientThatIsBehindGetsEventsInOrder() async throws {
         let feed = Feed(isResumable: true, memory: ReplayBuffer(limit: 64 << 20))
         feed.update(.standing)
@@ -142,7 +142,8 @@ import Testing
         #expect(delivered.count == 1501)
     }
 
-    /// The replay buffer evicts the unread records of a closed feed in their turn; their number is then unknown.
+    /// The replay buffer evicts the unread records of a closed feed in their order; the size of the gap is then
+    /// unknown.
     @Test func unreadEventsOfClosedFeedAreReportedAsGap() async throws {
         let buffer = try Made.replayBuffer(of: 100)
         let feed = Feed(isResumable: true, memory: buffer)

@@ -33,7 +33,7 @@ import Testing
         broker.publish(topic: "coaty/3/-/ADV:CoatyObject/\(agent)", payload: Array(#"{"object":\#(object)}"#.utf8))
     }
 
-    /// Advertises some large objects, and more small ones than are read ahead.
+    /// Advertises some large objects, and more small objects than are read ahead.
     private func advertiseAll(_ number: Int) {
         for key in 0..<Self.count { advertise(key, number, padding: Self.size) }
     }
@@ -57,7 +57,7 @@ import Testing
         #expect(account.memory.used < Self.size)
         advertiseAll(1)
         try await untilTrue("they are charged") { account.memory.used > (Self.count - 8) * Self.size }
-        // What the snapshot has is bounded by its size.
+        // The memory of the snapshot is bounded by its size.
         for number in 2...4 { advertiseAll(number) }
         try await settled()
         #expect(account.memory.used < (Self.count + 2) * Self.size)

@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyGateway
 @testable import CoatyTestSupport
 
-/// Bound on the broker sessions that clients can make the gateway open.
+/// The limit on the broker sessions that clients can make the gateway open.
 @Suite(.closesOutboundQueues) struct TrafficSessionsTests {
     /// Creates bindings that keep their sessions until the test ends them, as if their threads were blocked.
     private final class Bindings: Sendable {
@@ -55,7 +55,7 @@ import Testing
 
     init() async throws {
         let options = CommunicationOptions { [bindings] _ in try bindings.make() }
-        // The manager is not started and so offline: subscriptions begin immediately.
+        // The manager is not started, and therefore offline: subscriptions begin immediately.
         manager = try CommunicationManager(identity: Identity(name: "gateway"), options: options)
         outbound = OutboundQueue(transport)
         let objects = ObjectRegistry(manager: manager, clock: SteeredClock(), logger: .init(label: "test"))

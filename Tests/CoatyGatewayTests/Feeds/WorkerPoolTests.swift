@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyGateway
 
 @Suite struct WorkerPoolTests {
-    /// A job that takes numbers from an intake, a few in each turn.
+    /// A job that removes numbers from its intake, a few in each turn.
     private final class Collector: Job {
         private struct State {
             var intake: [Int] = []
@@ -49,18 +49,18 @@ import Testing
     @Test(arguments: [1, 4], 0..<20 as Range<UInt64>)
     func everyScheduledJobGetsATurn(_ threads: Int, seed: UInt64) async throws {
         let pool = WorkerPool(name: "test", threads: threads)
-        // Some of the clients are overdrawn again and again, all others share the first queue.
+        // Some of the clients are overdrawn at times; all others share the first queue.
         let total = WorkBucket(stepsPerSecond: 10_000_000)
         let clients = [nil, WorkRate(within: total), nil, WorkRate(within: total)]
         let jobs = (0..<8).map { Collector(seed: seed &* 100 &+ $0, clients[Int($0 % 4)]) }
-        // Before the start, too.
+        // Jobs can be added before the start.
         for job in jobs { job.append(-1, pool) }
         pool.start()
         await withTaskGroup(of: Void.self) { group in
             for task in 0..<4 {
                 group.addTask {
                     var random = SeededGenerator(seed: seed &+ UInt64(task) &* 7919)
-                    // Each task has jobs of its own, whose numbers must stay in order.
+                    // Each task uses separate jobs, whose numbers must stay in order.
                     for number in 0..<300 {
                         jobs[2 * task + Int.random(in: 0...1, using: &random)].append(number, pool)
                         if number % 50 == 0 { await Task.yield() }
@@ -80,7 +80,7 @@ import Testing
 
     // MARK: - Fairness
 
-    /// The order in which jobs had turns.
+    /// A log of the jobs' turns.
     private final class Order: Sendable {
         private let names = Mutex<[String]>([])
 
@@ -89,7 +89,7 @@ import Testing
         func append(_ name: String) { names.withLock { $0.append(name) } }
     }
 
-    /// A job that has a number of turns.
+    /// A job with a given number of turns.
     private final class Named: Job {
         let ticket: JobTicket
         private let name: String
@@ -138,12 +138,12 @@ import Testing
         for _ in 0..<10 { pool.schedule(Named("prompt", order, turns: 3, isUrgent: true)) }
         pool.start()
         try await untilTrue("all is done") { pool.isIdle }
-        // Every fourth turn belongs to the others.
+        // Every fourth turn belongs to the other jobs.
         #expect(order.all.prefix(40).count { $0 == "prompt" } == 30)
         await pool.stop()
     }
 
-    /// However many jobs one client has, another one has every second turn of the second queue.
+    /// Another client gets every second turn of the second queue, however many jobs the first client has.
     @Test func clientsTakeTurns() async throws {
         let pool = WorkerPool(name: "test", threads: 1)
         let order = Order()
@@ -160,7 +160,7 @@ import Testing
         await pool.stop()
     }
 
-    /// An overdrawn client has no turns until it has paid, even if nothing else is to be done.
+    /// An overdrawn client gets no turns until it has paid, even if there is nothing else to do.
     @Test(arguments: [false, true]) func overdrawnClientWaits(isUrgent: Bool) async throws {
         let pool = WorkerPool(name: "test", threads: 2)
         let order = Order()

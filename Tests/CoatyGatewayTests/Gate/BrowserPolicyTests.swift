@@ -2,7 +2,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Host names and origins.
+/// Checks of host names and origins.
 @Suite struct BrowserPolicyTests {
     @Test(arguments: [
         "localhost", "LOCALHOST:8080", "localhost.", "app.localhost", "127.0.0.1", "127.0.0.1:1", "10.0.0.1:65535",

@@ -3,9 +3,9 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Parameters in a query and in a frame, and the errors for invalid ones.
+/// Parameters in queries and frames, and the errors for invalid ones.
 @Suite struct ClientParametersTests {
-    /// What is wrong, and where: the name of a parameter, or the pointer to a member.
+    /// Returns the location of an error: the name of a parameter, or the pointer to a member.
     private func fault(_ body: () throws -> Void) -> String? {
         do {
             try body()
@@ -27,7 +27,7 @@ import Testing
         FrameParameters(frame: try Payload(Array(text.utf8)).json, limits: Limits())
     }
 
-    // MARK: - What is observed
+    // MARK: - Observations
 
     private static let id = "5b1c1b1e-4c4b-4d0e-9d5a-0d4f1b1c1b1e"
 
@@ -165,7 +165,7 @@ import Testing
     func durationsHaveUnits(_ text: String, _ milliseconds: Int?) throws {
         let range = 1...SubscriptionOptions.maximumThrottle
         #expect((try? query(["throttle": text]).milliseconds("throttle", in: range)) == milliseconds)
-        // In JSON a duration without a unit is a number.
+        // In JSON, a duration without a unit is a number.
         let isPlain = text.allSatisfy(\.isNumber)
         let frame = try frame(#"{"throttle":"\#(text)"}"#)
         #expect((try? frame.milliseconds("throttle", in: range)) == (isPlain ? nil : milliseconds))
@@ -183,7 +183,7 @@ import Testing
         #expect(fault { _ = try SubscriptionOptions(frame, of: Self.channel) } == pointer)
     }
 
-    /// What conditions cost is bounded: how many properties they are about, and what one event takes of them.
+    /// The cost of conditions is bounded: the number of properties, and the steps that one event takes.
     @Test func conditionsAreBounded() throws {
         func filter(_ count: Int) -> String {
             let conditions = Array(repeating: #"["n",["Equals",1]]"#, count: count).joined(separator: ",")
@@ -196,7 +196,7 @@ import Testing
             let frame = try frame(#"{"filter":\#(filter(count))}"#)
             #expect(fault { _ = try SubscriptionOptions(frame, of: Self.channel) } == (isRefused ? "/filter" : nil))
         }
-        // What holds nothing counts as well.
+        // Empty conditions count, too.
         let empty = Array(repeating: #"{"and":[]}"#, count: limit + 1).joined(separator: ",")
         let frame = try frame(#"{"filter":{"or":[\#(empty)]}}"#)
         #expect(fault { _ = try SubscriptionOptions(frame, of: Self.channel) } == "/filter")
@@ -281,7 +281,7 @@ import Testing
 }
 
 extension ClientCondition {
-    /// Whether the condition is known to match at least one of the objects of an event.
+    /// Returns whether the condition certainly matches at least one of the objects of an event.
     fileprivate func holds(forOneOf objects: [JSONView]) -> Bool {
         evaluate { (budget) throws(WorkExceeded) in try condition.holds(forOneOf: objects, &budget) }.result ?? false
     }

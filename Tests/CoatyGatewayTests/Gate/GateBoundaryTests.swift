@@ -3,12 +3,12 @@ import Testing
 
 @testable import CoatyGateway
 
-/// The gate is the only way from a client to the network: the files that can reach the network are listed here.
+/// The gate is the only path from a client to the network. This test lists the files that can access the network.
 @Suite struct GateBoundaryTests {
-    /// Files outside of the rooms `Network` and `Feeds` that name an agent or one of the parts that act in the network. A new
-    /// transport or resource belongs behind the gate, not into this list.
+    /// Files outside of the folders `Network` and `Feeds` that name an agent or a type that acts in the network. New
+    /// transports and resources use the gate, and are not added to this list.
     private static let insiders: Set = [
-        // The gate, its operations, and what they start.
+        // The gate, its operations, and the requests that they start.
         "Gate/Network.swift", "Gate/Gate.swift", "Gate/Operation.swift", "Gate/RequestRun.swift",
         "Gate/Operations/Answer.swift", "Gate/Operations/ConnectionOperations.swift",
         "Gate/Operations/ControlOperations.swift",
@@ -19,11 +19,11 @@ import Testing
         "Gate/Operations/ReadMetrics.swift",
         // Reads the counters for the metrics.
         "Operations/Metrics/GatewayMetrics.swift",
-        // Puts the parts together, and reports whether the gateway is online.
+        // Connect the parts, and report whether the gateway is online.
         "Gateway+Start.swift", "Gateway+Servers.swift", "Gateway+Options.swift",
         "Operations/HealthResource.swift",
         "RunningGateway.swift",
-        // An agent like those of others, which serves no client.
+        // An agent like other agents, which serves no client.
         "Demo/DemoGreenhouse.swift",
     ]
 

@@ -5,7 +5,7 @@ import Logging
 @testable import CoatyGateway
 @testable import CoatyTestSupport
 
-/// A gate with its network, at a broker in memory.
+/// A gate with its network, on an in-memory broker.
 struct GateScene {
     let broker = TopicBroker()
     let manager: CommunicationManager
@@ -68,7 +68,7 @@ struct GateScene {
         )
     }
 
-    /// Joins the network and observes its objects.
+    /// Joins the network, and observes its objects.
     func start() {
         objects.start()
         manager.start()
@@ -87,7 +87,7 @@ extension Principal {
 }
 
 extension Gate {
-    /// Returns why an operation is not allowed; nil if it is.
+    /// Returns the problem if an operation is not allowed; nil if it is.
     func refusal(of operation: some ControlledOperation, by principal: Principal) -> Problem? {
         do throws(Problem) {
             _ = try view(of: operation, by: principal)

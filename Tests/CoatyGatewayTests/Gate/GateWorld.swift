@@ -5,7 +5,7 @@ import TestSupport
 @testable import CoatyGateway
 @testable import CoatyTestSupport
 
-/// A random policy, and the events and operations that it is about, with what the reference expects of them.
+/// A random policy, matching events and operations, and the results that the reference expects for them.
 struct GateWorld {
     struct Token {
         let name: String
@@ -13,16 +13,16 @@ struct GateWorld {
         let principal: AnyCodable
     }
 
-    /// An event that was published: what it needs, and how ``name(_:)`` calls it.
+    /// A published event: the grants that it needs, and its name according to ``name(_:)``.
     struct Event {
         let pattern: AccessPattern
         /// Names by the dimensions of grants.
         let observation: Observation?
         let needs: [Need]
         let name: String
-        /// The ids of a Deadvertise event, with what each needs.
+        /// The ids of a Deadvertise event, with the grants that each needs.
         var ids: [(id: String, need: Need)] = []
-        /// The object before and after an Advertise event.
+        /// The id and the former object of an Advertise event.
         var change: (id: String, before: AnyCodable?)?
         var object: AnyCodable?
     }
@@ -44,7 +44,7 @@ struct GateWorld {
     private(set) var published: [Event] = []
     private(set) var tokens: [Token] = []
     let policy: Policy
-    /// The policy as JSON, for messages.
+    /// The policy as JSON, for messages of failed tests.
     let text: String
     private var generator: AccessGenerator
     private var number = 0
@@ -163,7 +163,8 @@ struct GateWorld {
         )
     }
 
-    /// What a subscription sees of the published events, and how many it does not see.
+    /// Returns the names of the published events that a subscription sees, and the number of events that it does not
+    /// see.
     func expected(_ observation: Observation, _ name: String) -> (seen: [String], hidden: Int) {
         guard let token = tokens.first(where: { $0.name == name }) else { return ([], 0) }
         var (seen, hidden): ([String], Int) = ([], 0)
@@ -196,7 +197,7 @@ struct GateWorld {
         return switch (isSeen(change.before), isSeen(object)) {
         case (false, true): ["added \(object["k"]?.digits ?? "")"]
         case (true, true): ["changed \(object["k"]?.digits ?? "")"]
-        // Nothing of a version that the token must not see.
+        // Hidden versions must not be delivered.
         case (true, false): maySee(object, token) ? ["removed \(object["k"]?.digits ?? "")"] : ["removed \(change.id)"]
         case (false, false): []
         }
@@ -232,7 +233,7 @@ struct GateWorld {
         return .object(members)
     }
 
-    /// Publishes an event of a pattern on the topics on which agents publish it.
+    /// Publishes an event on the topics that agents use for its pattern.
     private func publish(
         _ code: String,
         _ names: [String],
@@ -247,7 +248,7 @@ struct GateWorld {
         }
     }
 
-    /// Advertises an object, a new one or a known one again.
+    /// Advertises a new object, or a known one again.
     mutating func advertise(on broker: TopicBroker) {
         let known = generator.chance(0.4) ? objects.keys.sorted().randomElement(using: &generator.random) : nil
         let object = object(known)
@@ -260,7 +261,7 @@ struct GateWorld {
         if isCounted { published.append(event) }
     }
 
-    /// Whether events belong to the subscriptions, not to what was there before.
+    /// Whether events belong to the subscriptions, and not to the state before them.
     private var isCounted = false
 
     mutating func publishEvent(on broker: TopicBroker) {
@@ -333,11 +334,12 @@ struct GateWorld {
         published.append(event)
     }
 
-    /// Names what an `event` frame delivers: the number in its data, and the change of a snapshot; or the ids that are gone.
+    /// Returns the name of the event in a frame: the number in its data and the change of a snapshot, or the ids of
+    /// deadvertised objects.
     static func name(_ frame: JSONView) -> String? {
         guard frame["op"]?.string == "event", let data = frame["data"] else { return nil }
         let object = data["object"]
-        // The gateway's own identity.
+        // Skips the gateway's own identity.
         if object?["coreType"]?.string == CoreType.Identity.rawValue { return nil }
         if let change = frame["change"]?.string {
             let number = object?["k"]?.number.map { String(Int($0)) }
@@ -350,7 +352,7 @@ struct GateWorld {
 
     // MARK: - Operations
 
-    /// Returns a random operation, what the reference says for a token, and its description.
+    /// Returns a random operation, the expected result for a token, and a description.
     mutating func operation() -> (
         refusal: (Gate, Principal) -> Problem?, isAllowed: (Token) -> Bool, description: String
     ) {
@@ -410,7 +412,7 @@ struct GateWorld {
 }
 
 extension GateWorld.Need {
-    /// An object by its types.
+    /// Creates the need of an object from its types.
     init(_ object: AnyCodable) {
         self.init(key: "types", name: object["objectType"]?.text, core: object["coreType"]?.text, object: object)
     }
@@ -424,7 +426,7 @@ extension GateWorld.Need {
 }
 
 extension GateWorld.Event {
-    /// Whether an observation selects the event, without regard to access.
+    /// Returns whether an observation selects the event, regardless of access.
     func isSelected(by observation: Observation) -> Bool {
         switch observation {
         case .traffic: true

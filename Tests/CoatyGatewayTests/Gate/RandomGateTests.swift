@@ -7,10 +7,11 @@ import Testing
 @testable import CoatyGateway
 @testable import CoatyTestSupport
 
-/// The gate against the reference policy: random policies, principals, operations and events, through real feeds.
+/// The gate, compared with the reference policy for random policies, principals, operations and events, with real
+/// feeds.
 ///
-/// A case is an operation that is decided, or an event that a subscription gets or does not get: live, in a snapshot, after a
-/// resumption, as traffic. `COATY_ACCESS_CASES` sets their number.
+/// A case is the decision about an operation, or an event that is delivered to a subscription or not: live, in a
+/// snapshot, after resumption, or as traffic. `COATY_ACCESS_CASES` sets the number of cases.
 @Suite(.closesOutboundQueues) struct RandomGateTests {
     private static let cases = ProcessInfo.processInfo.environment["COATY_ACCESS_CASES"].flatMap(Int.init) ?? 100_000
 
@@ -28,7 +29,7 @@ import Testing
     }
 }
 
-/// How many cases had each result.
+/// The number of cases with each result.
 struct GateTally: CustomStringConvertible {
     var allowed = 0
     var denied = 0
@@ -41,7 +42,7 @@ struct GateTally: CustomStringConvertible {
     }
 }
 
-/// One policy with the events and operations of its principals.
+/// A policy with events and operations of its principals.
 struct GateRound {
     private static let subscriptionsPerToken = 12
     private static let events = 60
@@ -119,7 +120,7 @@ struct GateRound {
         }
     }
 
-    /// A client that comes back gets the same events as one that stayed.
+    /// A client that resumes gets the same events as one that stayed connected.
     private func checkResumption(
         of subscription: ObservedSubscription,
         _ world: GateWorld,
@@ -154,7 +155,7 @@ struct GateRound {
     }
 }
 
-/// A subscription of a token, with the events that it got.
+/// A subscription of a token, with the received events.
 final class ObservedSubscription {
     let observation: Observation
     let token: String
@@ -179,7 +180,7 @@ final class ObservedSubscription {
 
     func stop() { cancel?() }
 
-    /// The events, as ``GateWorld`` names them.
+    /// The received events, by their names in ``GateWorld``.
     var seen: [String] { transport.frames.compactMap { try? JSONView(text: $0) }.compactMap(GateWorld.name) }
 
     func checkSnapshot(_ world: GateWorld, _ tally: inout GateTally) async throws {

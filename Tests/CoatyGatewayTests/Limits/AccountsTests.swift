@@ -42,7 +42,7 @@ import Testing
         let clients = ["1", "2", "3"].map { accounts.account(ofAddress: "192.0.2.\($0)") }
         var places = try (0..<2).map { _ in try clients[0].take(.identities) }
         #expect(status { _ = try clients[0].take(.identities) } == 429)
-        // The last place is for clients that have none.
+        // The last place is reserved for clients that have none.
         places.append(try clients[1].take(.identities))
         #expect(status { _ = try clients[1].take(.identities) } == 503)
         places.append(try clients[2].take(.identities))

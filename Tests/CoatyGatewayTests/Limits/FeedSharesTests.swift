@@ -22,7 +22,7 @@ import Testing
         var shares = try ["a", "a", "b", "a"].map { try accounts.feeds.take(channel($0), by: account) }
         #expect(account.used(.feeds) == 2)
         #expect { try accounts.feeds.take(channel("c"), by: account) } throws: { ($0 as? Problem)?.status == 429 }
-        // A feed counts until the last subscription has ended.
+        // A feed counts until its last subscription has ended.
         shares.removeFirst()
         #expect(account.used(.feeds) == 2)
         shares = []
@@ -33,7 +33,7 @@ import Testing
         let clients = ["192.0.2.1", "192.0.2.2"].map { accounts.account(ofAddress: $0) }
         let shares = try clients.map { try accounts.feeds.take(channel("a"), by: $0) }
         #expect(clients.allSatisfy { $0.used(.feeds) == 1 })
-        // Clients share the feed: the total is not that of the clients.
+        // The clients share the feed, so the total is not the sum over the clients.
         #expect(accounts.used(.feeds) == 0)
         withExtendedLifetime(shares) {}
     }
@@ -56,7 +56,7 @@ import Testing
                 group.addTask { [accounts] in
                     for round in 0..<2_000 {
                         let share = try? accounts.feeds.take(channel("\((worker + round) % 3)"), by: account)
-                        if account.used(.feeds) > 2 { Issue.record("over the limit") }
+                        if account.used(.feeds) > 2 { Issue.record("the limit is exceeded") }
                         withExtendedLifetime(share) {}
                     }
                 }

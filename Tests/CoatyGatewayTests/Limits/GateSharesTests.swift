@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyGateway
 @testable import CoatyTestSupport
 
-/// What the gate's operations take from a client's account.
+/// Shares of a client that the gate's operations use.
 @Suite struct GateSharesTests {
     private let token = Principal.token("a")
 
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    /// Creates a scene in which a client has room for two publications, of 1,000 bytes or less each.
+    /// Creates a scene in which a client may have two queued publications of at most 1,000 bytes each.
     private func sceneWithSmallOutbox() async throws -> GateScene {
         var limits = Limits()
         limits[.outbox].total = 4000
@@ -48,7 +48,7 @@ import Testing
         let account = scene.accounts.account(of: .anonymous)
         let event = try ChannelEvent(channelId: "c", payload: Payload(Array(#"{"object":\#(Self.object)}"#.utf8)))
         let operation = Publish(publication: .channel(event))
-        // Not started: publications wait.
+        // The manager is not started, so publications stay queued.
         for _ in 0..<2 { _ = try scene.gate.perform(operation, by: .anonymous) }
         #expect(account.used(.outbox) == 2000)
         #expect(refusal { _ = try scene.gate.perform(operation, by: .anonymous) } == 429)
@@ -59,7 +59,7 @@ import Testing
         #expect(account.isEmpty)
     }
 
-    /// An object of another type than its core type's own is published under both names.
+    /// An object whose object type is not the default of its core type is published under both types.
     @Test(arguments: [("t", 2), ("coaty.CoatyObject", 1)])
     func eachPublicationOfAnEventCounts(_ objectType: String, _ publications: Int) async throws {
         var limits = Limits()
@@ -72,7 +72,7 @@ import Testing
             let object = Self.object.replacing(#""t""#, with: #""\#(objectType)""#)
             let filler = size == 0 ? "" : #","filler":"\#(String(repeating: "x", count: size))""#
             let payload = try Payload(Array(#"{"object":\#(object.dropLast())\#(filler)}}"#.utf8))
-            // Not started: publications wait.
+            // The manager is not started, so publications stay queued.
             let event = try AdvertiseEvent(payload: payload)
             _ = try scene.gate.perform(Publish(publication: .advertise(event)), by: .anonymous)
             return account.used(.outbox) - before - (size == 0 ? 0 : publications * payload.bytes.count)
@@ -89,7 +89,7 @@ import Testing
         scene.start()
         try await untilTrue("online") { scene.manager.isConnected }
         let options = try RequestOptions(QueryParameters(items: [], limits: Limits()))
-        // More than the share of 2,000 bytes, or not, for one and for two publications.
+        // For one and for two publications, sizes above and below the share of 2,000 bytes.
         for (objectType, size, status) in [("t", 1200, 429), ("coaty.CoatyObject", 1200, nil), ("t", 500, nil)] {
             let object = Self.object.replacing(#""t""#, with: #""\#(objectType)""#)
             let text = #"{"object":\#(object.dropLast()),"filler":"\#(String(repeating: "x", count: size))"}}"#
@@ -143,7 +143,7 @@ import Testing
             let content = try Payload(Array(#"{"result":1}"#.utf8))
             return Answer(correlationId: id, event: .return, content: content, rights: rights)
         }
-        // Not started: answers wait.
+        // The manager is not started, so responses stay queued.
         for answer in answers.prefix(2) { _ = try scene.gate.perform(answer, by: .anonymous) }
         #expect(account.used(.outbox) == 2000)
         #expect(refusal { _ = try scene.gate.perform(answers[2], by: .anonymous) } == 429)
@@ -153,7 +153,7 @@ import Testing
         await scene.stop()
     }
 
-    /// A request has its place in the outbox until it is written, which is not as long as it is pending.
+    /// A request counts in the outbox until it is written, not as long as it is pending.
     @Test func requestsAreCountedInTheOutbox() async throws {
         let scene = try await sceneWithSmallOutbox()
         scene.start()
@@ -166,7 +166,7 @@ import Testing
             let options = try RequestOptions(QueryParameters(items: [], limits: Limits()))
             var permitted: PermittedRequest?
             let operation = SendRequest(request: request, options: options)
-            // Not only when it is published: a stream has its status by then.
+            // The gate refuses before publishing, because a stream has already sent its status by then.
             #expect(refusal { permitted = try scene.gate.perform(operation, by: .anonymous) } == status)
             #expect(scene.accounts.used(.outbox) == (status == nil ? 1000 : 0))
             let run = try permitted?.start(into: sink)
@@ -200,7 +200,7 @@ import Testing
             scene.broker.publish(topic: "coaty/3/-/RSV/agent/\(id)", payload: Array(text.utf8))
         }
         for _ in 0..<3 { respond() }
-        // The broker delivers one message after the other.
+        // The broker delivers messages one after the other.
         scene.broker.publish(topic: "behind", payload: [])
         _ = try await scene.broker.waitForMessages { $0.contains { $0.topic == "behind" } }
         #expect(sink.taken.load(ordering: .relaxed) == 0)
@@ -212,7 +212,7 @@ import Testing
         await scene.stop()
     }
 
-    /// What an agent would advertise again after a reconnect is memory of the client for as long as that is so.
+    /// Objects that the gateway would advertise again after a reconnect are charged to the client as memory.
     @Test func keptObjectsAreChargedUntilTheyAreDeadvertised() async throws {
         var limits = Limits()
         limits.memoryPerClient = 1 << 20
@@ -267,7 +267,7 @@ import Testing
     private static let object = #"{"coreType":"CoatyObject","objectType":"t","objectId":"\#(CoatyUUID())","name":"n"}"#
 }
 
-/// Counts responses.
+/// A sink that counts responses.
 private final class CountingSink: ResponseSink {
     let taken = Atomic(0)
     let end = Mutex<ServerFrame.EndReason?>(nil)
@@ -281,7 +281,7 @@ private final class CountingSink: ResponseSink {
     func fail(_ problem: Problem) {}
 }
 
-/// Takes no responses.
+/// A sink that discards responses.
 private struct NoSink: ResponseSink {
     func take(_ frame: ServerFrame) -> Bool { true }
     func end(_ reason: ServerFrame.EndReason, isFiltered: Bool) {}

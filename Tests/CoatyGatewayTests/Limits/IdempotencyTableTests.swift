@@ -46,7 +46,7 @@ import Testing
         #expect(first.keep(HTTPResponse(status: 200, body: "second"), at: now + .seconds(3600)).status == 202)
         #expect(name(try begin(3600 + 599)) == "repeated 202")
         #expect(name(try begin(3600 + 600)) == "first")
-        // The second repetition did not prolong the first answer, and nothing is left of it.
+        // The second repetition did not extend the lifetime of the first answer, and all its resources are released.
         #expect(account.used(.idempotencyKeys) == 0 && account.memory.used == 0)
         #expect(table.replays == 1)
     }
@@ -60,7 +60,7 @@ import Testing
         }
         #expect(account.used(.idempotencyKeys) == 2)
         try waitUntil("both have expired") { account.used(.idempotencyKeys) == 0 && account.memory.used == 0 }
-        // The timer starts again.
+        // The timer is started again.
         try claim(try table.begin("c", request, for: account)).keep(HTTPResponse(status: 202))
         try waitUntil("the next one has expired") { account.used(.idempotencyKeys) == 0 }
     }
@@ -72,7 +72,7 @@ import Testing
         withExtendedLifetime(first) {}
         first = nil
         #expect(account.used(.idempotencyKeys) == 0 && account.memory.used == 0)
-        // What a former request does later does not concern the next one with the key.
+        // Late calls of an earlier request do not affect the next request with the same key.
         let second = try claim(try table.begin("k", request, for: account))
         second.free()
         let third = try claim(try table.begin("k", request, for: account))
@@ -138,7 +138,7 @@ import Testing
         claims[0].keep(HTTPResponse(status: 202), at: now + .seconds(40))
         #expect(refusal(table, clients[0], 100) == "429 530 You have used up your share of idempotency keys. \(rest)")
         #expect(refusal(table, clients[1], 100) == "429 510 You have used up your share of idempotency keys. \(rest)")
-        // The next one is the oldest then.
+        // The next key is then the oldest.
         try claim(try table.begin("l", request, for: clients[1], at: now + .seconds(615)))
             .keep(HTTPResponse(status: 202), at: now + .seconds(615))
         #expect(refusal(table, clients[1], 615) == "429 5 You have used up your share of idempotency keys. \(rest)")

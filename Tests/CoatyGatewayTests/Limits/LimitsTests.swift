@@ -7,7 +7,7 @@ import Coaty
 @Suite struct LimitsTests {
     @Test(arguments: Limits.bounds.map(\.name)) func eachBoundCanBeSet(_ name: String) throws {
         let bound = try #require(Limits.bounds.first { $0.name == name })
-        // The smallest value may leave no memory for clients.
+        // With the smallest value, no memory might be left for clients.
         let value = name == "maximum-memory" ? bound.range.lowerBound * 4 : bound.range.lowerBound
         let settings = try GatewaySettings(flags: [name: "\(value)"], environment: [:], file: nil)
         #expect(bound.value(settings.limits) == value)
@@ -72,7 +72,8 @@ import Coaty
         }
     }
 
-    /// docs/limits.md has the tables as they are in the code. With `COATY_UPDATE_DOCUMENTS=1` the test writes them.
+    /// docs/limits.md contains the tables generated from the code. With `COATY_UPDATE_DOCUMENTS=1`, the test updates
+    /// them.
     @Test func documentListsAllBounds() throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()
@@ -82,7 +83,7 @@ import Coaty
         if ProcessInfo.processInfo.environment["COATY_UPDATE_DOCUMENTS"] == "1" {
             try updated.write(to: url, atomically: true, encoding: .utf8)
         } else {
-            #expect(text == updated, "run this test with COATY_UPDATE_DOCUMENTS=1")
+            #expect(text == updated, "run this test with COATY_UPDATE_DOCUMENTS=1 to update the document")
         }
     }
 

@@ -33,7 +33,7 @@ import Testing
         let own = [try new.charged(50), try other.charged(50)]
         #expect(new.charge(1) == nil)
         #expect(total.used == 1000)
-        // Now nothing is left.
+        // All memory is used.
         #expect { try client().charged(1) } throws: { ($0 as? MemoryAccount.NoRoom)?.reason == .all }
         withExtendedLifetime((charges, own)) {}
     }
@@ -58,7 +58,7 @@ import Testing
             charges.removeFirst(2)
             #expect(one.used == 0 && other.used == size && total.used == size)
             charges = []
-            // Nobody holds the bytes, even if they exist.
+            // No account is charged for the bytes, although they exist.
             #expect(total.used == 0)
             charges = [one.charge(0, with: shared)]
             #expect(total.used == size)
@@ -86,7 +86,8 @@ import Testing
         #expect(charge.resize(to: 1) && client.used == 1 && total.used == 1)
     }
 
-    /// Many threads charge and give back at random: no account exceeds its limit, and all are empty at the end.
+    /// If many threads charge and release at random, no account exceeds its limit, and all accounts are empty at the
+    /// end.
     @Test(arguments: 0..<4 as Range<UInt64>) func accountsAreEmptyAfterRandomUse(seed: UInt64) async {
         let total = MemoryAccount(Quota(total: 100_000, perClient: 40_000, guaranteed: 500, reserve: 10_000))
         let clients = (0..<4).map { _ in MemoryAccount(within: total, limit: 40_000, guaranteed: 500) }
@@ -108,7 +109,7 @@ import Testing
                         default:
                             if let index = held.indices.randomElement(using: &random) { held.remove(at: index) }
                         }
-                        if total.used > 100_000 || account.used > 40_000 { Issue.record("over the limit") }
+                        if total.used > 100_000 || account.used > 40_000 { Issue.record("the limit is exceeded") }
                     }
                 }
             }
@@ -118,7 +119,7 @@ import Testing
     }
 }
 
-/// xorshift64*, so that a failure can be repeated.
+/// A xorshift64* generator, so that a failure can be reproduced.
 private struct Generator: RandomNumberGenerator {
     var state: UInt64
 

@@ -38,7 +38,7 @@ import Testing
 
     // MARK: - Buckets
 
-    /// Macros can't take what is not copyable.
+    /// A copyable wrapper, because macros can't handle noncopyable values.
     private final class Levels: Sendable {
         private let levels = RateLevels()
 
@@ -58,14 +58,14 @@ import Testing
         let rate = Rate(perSecond: 10, burst: 3)
         for _ in 0..<3 { #expect(levels.take(.requests, 1, at: rate, 0) == nil) }
         #expect(levels.take(.requests, 1, at: rate, 0) == Self.second / 10)
-        // What is refused costs nothing.
+        // A refused request is not charged.
         #expect(levels.take(.requests, 1, at: rate, Self.second / 10 - 1) == 1)
         #expect(levels.take(.requests, 1, at: rate, Self.second / 10) == nil)
         #expect(levels.take(.requests, 1, at: rate, Self.second / 10) == Self.second / 10)
-        // Another kind has its own.
+        // Each kind has a separate bucket.
         #expect(levels.take(.subscriptions, 1, at: rate, 0) == nil)
         #expect(!levels.isIdle(at: Self.second / 10))
-        // A pause gives back no more than the burst.
+        // A pause refills the bucket up to the burst at most.
         #expect(levels.isIdle(at: 100 * Self.second))
         for _ in 0..<3 { #expect(levels.take(.requests, 1, at: rate, 100 * Self.second) == nil) }
         #expect(levels.take(.requests, 1, at: rate, 100 * Self.second) != nil)
@@ -88,7 +88,7 @@ import Testing
         #expect(levels.take(.bytesIn, 0, at: rate, 2 * Self.second) == nil)
         levels.spend(.bytesIn, 1_000_000_000, at: rate, 2 * Self.second)
         #expect(levels.take(.bytesIn, 0, at: rate, 2 * Self.second) == RateLevels.maximumDebt)
-        // Counts are not.
+        // Kinds other than bytes have no debt.
         for _ in 0..<5000 { levels.spend(.requests, 1, at: rate, 0) }
         #expect(levels.take(.requests, 1, at: rate, 0) == Self.second / 1000)
     }
@@ -112,7 +112,7 @@ import Testing
         let problem = #expect(throws: Problem.self) { try account.checkDebt(.bytesOut, at: rate, 0) }
         #expect(problem?.status == 429 && problem?.headers.contains { $0 == ("Retry-After", "2") } == true)
         try account.checkDebt(.bytesOut, at: rate, 3 * Self.second / 2)
-        // Streams wait until nothing is owed.
+        // Streams wait until the debt is paid.
         #expect(account.wait(.bytesOut, at: rate, 3 * Self.second / 2) == Self.second)
     }
 
@@ -153,7 +153,7 @@ import Testing
         #expect(both[.subscriptions] == Rate(perSecond: 2, burst: 2))
         #expect(both[.bytesIn] == nil)
         #expect(rates(.token("slow"), policy)?[.requests]?.perSecond == 1)
-        // Without rates of their own, clients without a token have those of their roles.
+        // If no rates are configured for clients without a token, the rates of their roles apply.
         #expect(rates(.anonymous, policy)?[.requests]?.perSecond == 1)
         #expect(rates(.token("slow"), .open) == nil)
     }
@@ -186,10 +186,10 @@ import Testing
             #expect(fields["Retry-After"] == "3600" && fields["RateLimit"] == #""requests";r=0;t=3600"#)
         }
         #expect(accounts.refusals.all.map { "\($0.key.kind) \($0.value)" } == ["rate of requests 2"])
-        // The account of a client with a bucket that is not full is kept.
+        // The account of a client whose bucket is not full is kept.
         for network in 0..<1000 { _ = accounts.account(ofAddress: "10.0.\(network / 250).\(network % 250)") }
         #expect(throws: Problem.self) { try accounts.take(.requests, of: clients[0], under: policy) }
-        // Whoever has a token isn't concerned.
+        // A client with a token is not affected.
         let token = Principal(.token("slow"), address: "192.0.2.1", under: policy)
         for _ in 0..<5 { try accounts.take(.requests, of: token, under: policy) }
     }

@@ -31,7 +31,7 @@ import Testing
 
     @Test func recentWorkOutranksEarlierWork() {
         let (old, new) = (account("old"), account("new"))
-        // In small parts, each of which is paid for at once.
+        // Spend in small parts, each of which is paid immediately.
         for second in 0..<100 as Range<Int64> { old.work.spend(1_000_000, at: (second - 1000) * 1_000_000_000) }
         new.work.spend(20_000_000)
         #expect(old.work.spent > new.work.spent)
@@ -44,13 +44,13 @@ import Testing
         var charges: [Charge] = []
         for (index, client) in many.enumerated() {
             client.work.spend(index)
-            // Those without memory would come in any order.
+            // Without memory, the order of the clients would be undefined.
             charges.append(client.memory.chargeAnyway(index))
             for _ in 0..<(200 - index) { client.countPublication(1) }
         }
         let listed = names
         #expect(listed.count == Accounts.maximumTopClients && Set(listed).count == listed.count)
-        // The first in work, the first in publications.
+        // The client with the most work, and the one with the most publications.
         #expect(listed.first == "199" && listed.contains("0"))
         #expect(!listed.contains("100"))
         withExtendedLifetime(charges) {}

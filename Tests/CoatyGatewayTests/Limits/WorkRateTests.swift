@@ -9,7 +9,7 @@ import Testing
     @Test func burstIsFreeAndDebtIsPaidByTime() {
         let work = WorkRate(within: total)
         #expect(!work.isOverdrawn(at: 0) && work.isIdle(at: 0))
-        // Half of the rate for 50 ms.
+        // The burst is half of the rate for 50 ms.
         work.spend(160, at: 0)
         #expect(!work.isOverdrawn(at: 0) && !work.isIdle(at: 0))
         work.spend(320, at: 0)
@@ -29,7 +29,7 @@ import Testing
 
     @Test func clientBelowItsGuaranteeIsNotDelayedByOthers() {
         let (one, other, small) = (WorkRate(within: total), WorkRate(within: total), WorkRate(within: total))
-        // A hundred milliseconds of everything, in equal parts.
+        // For 100 ms, both clients use the full rate in equal parts.
         for time in 0..<10 as Range<Int64> {
             one.spend(32, at: time * 10_000_000)
             other.spend(32, at: time * 10_000_000)

@@ -6,8 +6,8 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Which associations the directory lists after a router's connection was lost: its will deadvertises it, but its
-/// associations stand in the network until they are dissolved or their IO nodes go.
+/// Associations that the directory lists after a router lost its connection. Its will deadvertises the router, but its
+/// associations remain in the network until they are dissolved or their IO nodes leave.
 @Suite struct ContextDirectoryLossTests {
     private let scene: DirectoryScene
     private var directory: ContextDirectory { scene.directory }
@@ -48,7 +48,7 @@ import Testing
             #expect(listed == [source])
             #expect(directory.entry(id)?.router == nil)
             scene.advertise(id)
-            // A router may publish its associations again.
+            // The router may publish its associations again.
             scene.associate(source, actor)
             try await scene.untilDelivered()
             #expect(listed == [source])
@@ -134,7 +134,7 @@ import Testing
     @Test func associationsOfARouterNotSeenAfterAReconnectAreForgotten() async throws {
         try await associated { log in
             try await scene.reconnect()
-            // Dissociations may have been missed, so what the nodes say proves nothing.
+            // Dissociations may have been missed, so associations in IO nodes prove nothing.
             scene.advertiseNode(sourceNode, sources: [source])
             scene.advertiseNode(actorNode, actors: [actor])
             scene.deadvertise([DirectoryScene.agent])
@@ -159,7 +159,7 @@ import Testing
     }
 }
 
-/// What a watcher of a context was sent, one line for each kind of change.
+/// A log of the changes that a watcher of a context received, one line for each kind of change.
 private final class FeedLog: Sendable {
     private let entries = Mutex<[String]>([])
 

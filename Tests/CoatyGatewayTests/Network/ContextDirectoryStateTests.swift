@@ -4,7 +4,7 @@ import TestSupport
 
 @testable import CoatyGateway
 
-/// Random event sequences on the state of the directory of IO contexts.
+/// Random event sequences, applied to the state of the directory of IO contexts.
 @Suite struct ContextDirectoryStateTests {
     private typealias State = ContextDirectory.State
     private typealias Pair = ContextDirectory.Pair
@@ -35,7 +35,7 @@ import TestSupport
             let isConsistent = isConsistent(state, reported)
             try #require(isConsistent)
         }
-        // When all agents and nodes have left, nothing remains, and the counters are zero.
+        // When all agents and nodes have left, the state is empty and the counters are zero.
         _ = state.deadvertise(Set(agents + nodes), by: nil, until: now)
         state.expire(at: now + ContextDirectory.confirmationTime)
         #expect(state.contexts.isEmpty && state.nodes.count == 0)
@@ -61,7 +61,7 @@ import TestSupport
         let all = try shown { _ in }
         #expect(all.contexts.count == 3 && all.nodes.count == 3)
         #expect(try shown { $0.observedContexts = 2 }.contexts.count == 2)
-        // Ten points for each node.
+        // Each node has ten points.
         #expect(try shown { $0.observedIoNodes = 2 }.nodes.count == 2)
         #expect(try shown { $0.observedIoNodes = 1 }.nodes.count == 1)
         let few = try shown { $0.observedContextMemory = all.byteCount - 1 }
@@ -78,7 +78,7 @@ import TestSupport
         let agent = agents[Int.random(in: 0..<agents.count, using: &random)]
         let context = contexts[Int.random(in: 0..<contexts.count, using: &random)]
         let node = nodes[Int.random(in: 0..<nodes.count, using: &random)]
-        // Contexts share their names, as they can in the network.
+        // Several contexts may have the same name, as in the network.
         let name = Bool.random(using: &random) ? "a" : "b"
         let some = points.filter { _ in Bool.random(using: &random) }
         let deadline = now + ContextDirectory.confirmationTime

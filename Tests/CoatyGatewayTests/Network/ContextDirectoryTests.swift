@@ -6,7 +6,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Which IO contexts of other agents the directory lists. The broker is in memory.
+/// The IO contexts of other agents that the directory lists, on an in-memory broker.
 @Suite struct ContextDirectoryTests {
     private let scene: DirectoryScene
     private var directory: ContextDirectory { scene.directory }
@@ -22,7 +22,8 @@ import Testing
             for node in nodes { scene.advertiseNode(node) }
             let pairs = (0..<20).map { _ in (CoatyUUID(), CoatyUUID()) }
             for (source, actor) in pairs { scene.associate(source, actor) }
-            // A new rate keeps the place; a dissolved association and a node that was elsewhere lose it.
+            // A new rate keeps the order; a dissolved association, and a node that was in another context, lose their
+            // place.
             scene.associate(pairs[3].0, pairs[3].1, rate: 7)
             scene.dissociate(pairs[4].0, pairs[4].1)
             scene.advertiseNode(nodes[5], in: "other")
@@ -70,7 +71,7 @@ import Testing
         }
     }
 
-    // MARK: - Which agents route a context
+    // MARK: - Routers of a context
 
     @Test func contextStaysWhileAnotherAgentRoutesIt() async throws {
         try await scene.run {

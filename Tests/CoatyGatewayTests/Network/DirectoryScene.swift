@@ -7,13 +7,13 @@ import Testing
 @testable import CoatyGateway
 @testable import CoatyTestSupport
 
-/// A directory of IO contexts on a broker in memory, and the events that other agents publish there.
+/// A directory of IO contexts on an in-memory broker, and the events that other agents publish.
 final class DirectoryScene: Sendable {
-    /// A router.
+    /// The id of a router.
     static let agent = CoatyUUID()
-    /// The agent of all IO nodes.
+    /// The id of the agent that owns all IO nodes.
     static let nodeOwner = CoatyUUID()
-    /// A context that the gateway routes.
+    /// The id of a context that the gateway routes.
     static let hosted = CoatyUUID()
 
     let clock = SteeredClock()
@@ -54,7 +54,8 @@ final class DirectoryScene: Sendable {
         await manager.stop()
     }
 
-    /// Cuts the gateway's connection, and returns when it is back and the directory has asked again.
+    /// Interrupts the gateway's connection, and returns when it is restored and the directory has sent another Discover
+    /// event.
     func reconnect() async throws {
         let before = question
         broker.setAvailable(false)
@@ -63,14 +64,14 @@ final class DirectoryScene: Sendable {
         try await untilTrue("the directory asks again") { question != before }
     }
 
-    /// Lets the confirmation time pass.
+    /// Advances the clock by the confirmation time.
     func endConfirmation() async throws {
         try await untilTrue("the confirmation time runs") { clock.sleepers > 0 }
         clock.advance(by: ContextDirectory.confirmationTime)
         try await untilTrue("the confirmation time has passed") { clock.sleepers == 0 }
     }
 
-    /// Waits until the directory has processed every event published so far.
+    /// Waits until the directory has processed all events published so far.
     func untilDelivered() async throws {
         let marker = CoatyUUID()
         let agent = CoatyUUID()
@@ -99,7 +100,7 @@ final class DirectoryScene: Sendable {
         publish("ADV:IoContext/\(agent)", Self.object(.IoContext, id, "c", members))
     }
 
-    /// Answers the latest Discover event with a context.
+    /// Responds to the latest Discover event with a context.
     func resolve(_ id: CoatyUUID, by agent: CoatyUUID, parent: CoatyUUID, members: String = "") throws {
         let correlation = try #require(question)
         let members = #","parentObjectId":"\#(parent)"\#(members)"#

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CoatyTestSupport
 
-/// Leases by a clock that the test steers, at a broker in memory.
+/// Leases of IO nodes, with a clock that the test controls and an in-memory broker.
 @Suite struct IoNodeRegistryTests {
     private let clock = SteeredClock()
     private let broker = TopicBroker()
@@ -29,7 +29,7 @@ import Testing
         return try registry.node(IoNodeRequest(Payload(Array(body.utf8)), Limits()))
     }
 
-    /// Longer than all tests that block a thread of the pool together.
+    /// Longer than the total time for which tests block a thread of the pool.
     private static let patience = Duration.seconds(120)
 
     private func until(_ what: String, _ condition: @Sendable () -> Bool) async throws {
@@ -43,12 +43,12 @@ import Testing
     private func register(_ node: LeasedIoNode) async throws -> Lease {
         let others = clock.sleepers
         let lease = try await registry.register(node, owner: .anonymous)
-        // The timer of the lease sleeps; that of joining does not any more.
+        // The timer of the lease is running; the timer of joining is not.
         try await until("the lease is timed") { [clock] in clock.sleepers == others + 1 }
         return lease
     }
 
-    /// Registers another node with an id, as soon as it is free.
+    /// Registers a node with an id as soon as the id is free.
     private func registerAgain(_ id: CoatyUUID) async throws {
         let deadline = ContinuousClock.now + Self.patience
         while true {
@@ -162,7 +162,7 @@ import Testing
     }
 }
 
-/// Calls a function at a time of a clock, unless it is released before.
+/// A timer that calls a function at a time of a clock, unless it is released before.
 private final class SleepingTimer: Sendable {
     private let task: Task<Void, Never>
 

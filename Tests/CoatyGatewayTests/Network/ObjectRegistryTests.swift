@@ -8,7 +8,7 @@ import Testing
 
 @testable import CoatyTestSupport
 
-/// A registry at a broker in memory, with a clock that the test controls.
+/// A registry on an in-memory broker, with a clock that the test controls.
 @Suite struct ObjectRegistryTests {
     private let clock = SteeredClock()
     private let broker = TopicBroker()
@@ -89,7 +89,7 @@ import Testing
             )
             #expect(registry.content.listed.inOrder.map(\.objectId) == [manager.identityId])
             #expect(registry.content.agents.map(\.isOnline) == [true], "an agent shows its identity itself")
-            // Only the other handlers are still called.
+            // After `end()`, only the other handlers are called.
             let others = Mutex(0)
             let endOther = registry.observeChanges { _ in others.withLock { $0 += 1 } }
             end()
@@ -153,7 +153,7 @@ import Testing
             advertise("last", by: "another")
             try await untilTrue("they have shown themselves") { contains("found") && contains("last") }
 
-            // Nobody can show itself while the link is away, and the time begins anew.
+            // No agent can show itself while the session is offline, so the time starts again.
             try await reconnect()
             for agent in ["advertising", "asking", "resolving", "deadvertising", "another"] {
                 publish("DSC/\(agent)/1", #"{"coreTypes":["User"]}"#)
@@ -171,7 +171,7 @@ import Testing
             #expect(contains("new") && contains("found") && contains("last"))
             #expect(registry.content.agents.last?.isOnline == false)
 
-            // The agent was only late, and does not advertise its objects again.
+            // The agent was late, and does not advertise its objects again.
             let asked = questions.count
             advertise("silent", .Identity, by: "silent")
             try await untilTrue("the registry asks for its objects") { questions.count > asked }
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    /// Cuts the link, and waits until the registry has noticed that it is back.
+    /// Interrupts the connection, and waits until the registry has noticed that it is restored.
     private func reconnect() async throws {
         let asked = questions.count
         broker.setAvailable(false)

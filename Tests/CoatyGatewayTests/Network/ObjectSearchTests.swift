@@ -6,7 +6,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Which objects a query finds, and what it may cost.
+/// The results of queries for objects, and their cost.
 @Suite final class ObjectSearchTests: ObjectTableScene {
     private func find(
         _ items: KeyValuePairs<String, String>,
@@ -38,7 +38,7 @@ import Testing
         #expect(try find(["filter": #"["n",["Equals",3]]"#, "limit": "2", "offset": "1"]).ids == ["10", "17"])
         #expect(try find(["filter": #"["n",["Equals",3]]"#, "limit": "2", "offset": "1"]).total == 4)
         #expect(try find(["order": "-n,objectId", "limit": "5"]).ids == ["13", "20", "27", "6", "12"])
-        #expect(try find(["order": "n", "limit": "2", "offset": "4"]).ids == ["28", "1"], "equal ones as they came")
+        #expect(try find(["order": "n", "limit": "2", "offset": "4"]).ids == ["28", "1"], "equal values keep order")
         #expect(try find(["order": "n", "offset": "40"]) == ([], 30, try find(["order": "n", "offset": "40"]).steps))
     }
 
@@ -59,7 +59,7 @@ import Testing
         #expect(task.total == 50)
     }
 
-    /// The page of a long result is kept only.
+    /// Only the requested page of a long result is kept.
     @Test(arguments: UInt64(1)...5) func orderedPagesEqualThoseOfASortedList(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         var values: [Int] = []
@@ -88,7 +88,7 @@ import Testing
     }
 }
 
-/// How queries are performed.
+/// Execution of queries.
 @Suite struct QueriesTests {
     /// A query that never ends.
     private struct Endless: Query {
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    /// Nobody uses it up.
+    /// A rate that is never used up.
     private static let work = WorkRate(within: WorkBucket(stepsPerSecond: .max))
 
     private struct Immediate: Query {
@@ -167,7 +167,7 @@ import Testing
         await queries.stop()
     }
 
-    /// A client whose queries have used up its share waits; the query of another one does not.
+    /// Queries of a client that has used up its share wait; queries of another client do not.
     @Test func queriesOfOverdrawnClientsWait() async {
         let queries = Queries(timeout: .seconds(30))
         queries.start()

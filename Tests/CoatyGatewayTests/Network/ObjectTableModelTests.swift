@@ -4,7 +4,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Random events on a table, compared with a model that has no bounds and no indexes.
+/// Random events, applied to a table and to a model that has neither bounds nor indexes.
 @Suite struct ObjectTableModelTests {
     struct Limits: Sendable {
         var objects = 10_000
@@ -12,12 +12,12 @@ import Testing
         var departed = 1_000
     }
 
-    /// How many of the interesting cases a run has reached.
+    /// The number of interesting cases that a run has reached.
     private struct Coverage {
         var comparisons = 0
-        /// Objects that the model has listed again.
+        /// Number of objects that the model has listed again.
         var restored = 0
-        /// Comparisons of a complete list after an object was forgotten.
+        /// Number of comparisons of a complete list after an object was removed from memory.
         var comparisonsAfterForgetting = 0
     }
 
@@ -225,8 +225,8 @@ extension ObjectTableModelTests {
             }
         }
 
-        /// Forgets departed agents, but not their objects: if the table forgets one, its list is no longer complete when
-        /// the agent returns.
+        /// Removes departed agents, but not their objects: if the table removes one, its list is no longer complete
+        /// when the agent returns.
         mutating func forgetDeparted(where isForgotten: (String) -> Bool) {
             departed = departed.filter { !isForgotten($0) }
         }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Which objects a table lists again when an agent that has left shows its identity again.
+/// The objects that a table lists again when a departed agent returns.
 @Suite final class ObjectTableReturnTests: ObjectTableScene {
     @Test(arguments: [true, false])
     func objectsOfAnAgentReturnWithIt(isIdentityAdvertised: Bool) throws {
@@ -68,7 +68,7 @@ import Testing
         try receive(Self.json("parent"), from: "a")
         try receive(Self.child("x", of: "parent"), from: "a")
         try receive(Self.child("y", of: "b"), from: "a")
-        // The will of an agent names its IO nodes too.
+        // The will of an agent also lists its IO nodes.
         try receive(Self.child("node", of: "a", .IoNode), from: "a")
         try receive(Self.child("z", of: "node"), from: "a")
         deadvertise("a", "node")
@@ -120,7 +120,7 @@ import Testing
         #expect(try join("proxy"))
         #expect(ids == ["a", "proxy"] && agents == ["proxy"])
         #expect(table.content.departed.agents.isEmpty)
-        // The agent itself appears.
+        // The agent itself joins.
         #expect(try !join("a"))
         #expect(agents == ["a", "proxy"])
     }
@@ -149,10 +149,10 @@ import Testing
         for id in ["1", "2"] { try receive(Self.json(id), from: "b") }
         #expect(ids == ["1", "2", "b"] && table.content.isComplete)
         _ = changed
-        // x makes room, which does not change the list.
+        // x is evicted, which does not change the list.
         try receive(Self.json("3"), from: "b")
         #expect(changed == ["+3"] && table.content.isComplete)
-        // y makes room for a.
+        // y is evicted to make room for a.
         try join("a")
         #expect(changed == ["+a"])
         #expect(!table.content.isComplete, "an object of a is missing")
@@ -187,7 +187,7 @@ import Testing
         for id in ["x", "y"] { try receive(padded(id), from: "a") }
         deadvertise("a")
         for id in ["1", "2", "3"] { try receive(padded(id), from: "b") }
-        #expect(ids == ["1", "2", "3"] && table.content.isComplete, "x and y have made room")
+        #expect(ids == ["1", "2", "3"] && table.content.isComplete, "x and y were evicted")
         deadvertise("1", "2", "3")
         try join("a")
         #expect(ids == ["a"] && !table.content.isComplete)

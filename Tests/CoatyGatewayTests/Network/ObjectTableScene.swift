@@ -4,20 +4,20 @@ import Testing
 
 @testable import CoatyGateway
 
-/// A table that a test feeds by hand, and the changes that it reports.
+/// A table that receives events from a test, and the changes that it reports.
 class ObjectTableScene {
     private final class Changes: Sendable {
         let list = Mutex<[ObjectChange]>([])
     }
 
     private(set) var table = ObjectTable(maximumObjects: 10_000, maximumBytes: 64 << 20)
-    /// The time of the last step, in milliseconds since 1970.
+    /// The time of the last event, in milliseconds since 1970.
     private(set) var now = 0
     private let changes = Changes()
 
     init() { observe() }
 
-    /// Replaces the table by an empty one.
+    /// Replaces the table with an empty one.
     func limit(
         objects: Int = 10_000,
         bytes: Int = 64 << 20,
@@ -41,7 +41,7 @@ class ObjectTableScene {
 
     // MARK: - Steps
 
-    /// Feeds an object that an agent has advertised or resolved.
+    /// Passes an object to the table that an agent has advertised or resolved.
     ///
     /// - Returns: whether it is the identity of an agent that was only presumed to have left.
     @discardableResult
@@ -54,7 +54,7 @@ class ObjectTableScene {
         return table.take(version, from: CoatyUUID(wire: agent), isAdvertised: isAdvertised, now: now)
     }
 
-    /// Feeds the identity of an agent, advertised by the agent itself.
+    /// Passes the identity of an agent to the table, advertised by the agent itself.
     @discardableResult
     func join(_ agent: String) throws -> Bool { try receive(Self.json(agent, .Identity), from: agent) }
 
@@ -74,23 +74,23 @@ class ObjectTableScene {
         table.removeUnconfirmed(now: now)
     }
 
-    // MARK: - What the table holds and reports
+    // MARK: - Contents and changes
 
     func object(_ id: String) throws -> AliveObject { try #require(table.content.object(CoatyUUID(wire: id))) }
 
     var ids: [String] { table.content.listed.objects.map(\.objectId.string).sorted() }
 
-    /// The agents that are in the network.
+    /// The agents that are online.
     var agents: [String] { table.content.agents.filter(\.isOnline).compactMap(Self.id).sorted() }
 
     private static func id(_ agent: AgentPresence) -> String? {
         (try? Payload(agent.identity))?.json["objectId"]?.string
     }
 
-    /// The last change that was reported.
+    /// The last reported change.
     var lastChange: ObjectChange? { changes.list.withLock(\.last) }
 
-    /// Returns the changes since the last call.
+    /// Returns the changes reported since the last call.
     func takeChanges() -> [ObjectChange] {
         changes.list.withLock { list in
             defer { list = [] }
@@ -98,7 +98,7 @@ class ObjectTableScene {
         }
     }
 
-    /// The changes since this was read last: `+`, `~` or `-` and the object's id.
+    /// The changes reported since the last access, as `+`, `~` or `-` with the object's id.
     var changed: [String] {
         takeChanges().map { change in
             let sign =

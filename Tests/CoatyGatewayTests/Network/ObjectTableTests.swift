@@ -3,7 +3,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// How a table of objects follows Advertise, Resolve and Deadvertise events.
+/// Effects of Advertise, Resolve and Deadvertise events on a table of objects.
 @Suite final class ObjectTableTests: ObjectTableScene {
     @Test func objectIsKeptUnchanged() throws {
         let json = Self.json("é \\u0041", .Task, #", "parentObjectId":"p", "n": 1.50 "#)
@@ -55,7 +55,7 @@ import Testing
         #expect(try object("x").owner.string == "b")
         #expect(try object("x").json?["v"]?.number == 1)
 
-        // An agent owns its identity, even if another agent showed it first.
+        // An agent owns its identity, even if another agent resolved it first.
         try receive(Self.json("i", .Identity), from: "a", isAdvertised: false)
         try receive(Self.json("i", .Identity), from: "i", isAdvertised: false)
         #expect(try object("i").owner.string == "i")
@@ -80,7 +80,7 @@ import Testing
         #expect(ids.isEmpty)
         #expect(table.content.departed.agents.map(\.since) == [now - 1, now])
         #expect(table.content.departed.agents.allSatisfy { !$0.isOnline })
-        // The agent returns; it was not only presumed to have left.
+        // The agent returns. It had really left, so nothing needs to be discovered.
         #expect(try !receive(Self.json("a", .Identity), from: "a"))
         #expect(table.content.departed.agents.count == 1)
     }
@@ -118,10 +118,10 @@ import Testing
         #expect(ids.count == 6 && table.content.isComplete)
         for id in ["x", "y", "z", "u"] { try receive(Self.json(id), from: "1") }
         #expect(ids == ["4", "5", "6", "u", "y", "z"] && !table.content.isComplete)
-        #expect(table.content.departed.agents.isEmpty, "agents that made room may be in the network")
+        #expect(table.content.departed.agents.isEmpty, "evicted agents may still be in the network")
         try join("1")
         #expect(ids == ["1", "4", "5", "6", "u", "z"])
-        // It shows itself again.
+        // The agent shows itself again.
         try receive(Self.json("4", .Identity, #","v":1"#), from: "4")
         try receive(Self.json("x"), from: "1")
         #expect(ids == ["1", "4", "6", "u", "x", "z"])
@@ -148,7 +148,7 @@ import Testing
         #expect(found(nil, nil) == ["x", "y", "z"])
         #expect(found(.Task, nil) == ["y", "z"] && found(nil, "t") == ["x", "y"] && found(.Task, "t") == ["y"])
         #expect(found(.User, nil).isEmpty && found(nil, "v").isEmpty && found(.CoatyObject, "u").isEmpty)
-        // Another version has other types.
+        // A new version may have other types.
         try receive(#"{"coreType":"Task","objectType":"u","objectId":"x","name":"n"}"#, from: "a")
         #expect(found(.Task, "u") == ["x", "z"] && found(.CoatyObject, nil).isEmpty && found(nil, "t") == ["y"])
         deadvertise("x", "y", "z")
@@ -189,7 +189,7 @@ import Testing
         #expect(changed == ["-z", "-y"] && ids.isEmpty)
 
         try receive(padded("x", 10), from: String(repeating: "a", count: 3 * size))
-        #expect(ids.isEmpty, "a source id counts as well")
+        #expect(ids.isEmpty, "the source id counts, too")
     }
 
     @Test func tooLargeObjectIsNotListed() throws {
@@ -213,7 +213,7 @@ import Testing
         markUnconfirmed()
         #expect(table.hasUnconfirmed)
         confirm("b")
-        // Another agent resolves the objects; one of these agents has no known identity.
+        // Another agent resolves the objects; one of the agents has no known identity.
         try receive(Self.json("a2"), from: "b", isAdvertised: false)
         try receive(Self.json("a4"), from: "nobody", isAdvertised: false)
         try receive(Self.json("c", .Identity), from: "b", isAdvertised: false)
@@ -224,7 +224,7 @@ import Testing
         #expect(Set(changed) == ["-a", "-a1", "~a2", "-a3", "-a4", "-c", "-c1"])
         #expect(!table.hasUnconfirmed)
         #expect(table.content.departed.agents.map(\.since) == [now, now])
-        // The agent was only presumed gone, so the registry asks for its objects.
+        // The agent was only presumed to have left, so the registry asks for its objects.
         #expect(try receive(Self.json("a", .Identity), from: "a"))
         #expect(try !receive(Self.json("a", .Identity), from: "a"))
         deadvertise("b")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// The core has one of this name too.
+/// Disambiguates from the type of the same name in `Coaty`.
 private typealias ConfigurationError = CoatyGateway.ConfigurationError
 
 @Suite struct RoutingSettingsTests {

@@ -25,7 +25,7 @@ import Testing
         return configuration
     }
 
-    /// A state directory, and a log of what its stores say.
+    /// A state directory, and a log of its stores.
     final class Folder: Sendable {
         let path = FileManager.default.temporaryDirectory.appending(path: "state-\(UUID().uuidString)").path
         let log = LineJournal()
@@ -42,7 +42,7 @@ import Testing
             )
         }
 
-        /// The operating state and the names of the rules after a restart.
+        /// Returns the operating state and the names of the rules after a restart.
         func restart(_ configured: HostedContext) async throws -> String {
             let contexts = try await store(configured).load()
             let context = try #require(contexts.first)
@@ -81,7 +81,7 @@ import Testing
         let otherRules = try Self.context("normal", rules: ["d"])
         #expect(try await folder.restart(otherRules) == "emergency d")
         #expect(folder.log.lines.contains { $0.contains("the configuration of rules has changed") })
-        // Dropped for good.
+        // The stored state has been dropped permanently.
         #expect(try await folder.restart(configured) == "emergency a")
         #expect(try await folder.restart(Self.context("other", rules: ["d"])) == "other d")
         #expect(folder.log.lines.contains { $0.contains("the configuration of a context has changed") })
@@ -145,7 +145,7 @@ import Testing
         #expect(try await folder.restart(configured) == "third")
         try folder.put("torn".utf8, at: folder.file.path)
         #expect(try await folder.restart(configured) == "first")
-        // From here on the current file is whole again.
+        // From here on, the current file is intact again.
         let last = try folder.store(configured)
         _ = try await last.load()
         try await last.save(Self.context("fourth")).value
@@ -172,11 +172,11 @@ import Testing
         let store = try folder.store(configured)
         try await store.save(Self.context("first")).value
         let file = folder.file
-        // The new file is there in part, nothing is renamed.
+        // The new file is partly written, and no file has been renamed.
         try folder.put("coaty-gateway".utf8, at: file.temporaryPath)
         #expect(try await folder.restart(configured) == "first")
         #expect(folder.log.lines.isEmpty)
-        // The current file has become the previous one, the new one is not yet the current one.
+        // The current file has been renamed to the previous one; the new file has not been renamed yet.
         try FileManager.default.moveItem(atPath: file.path, toPath: file.previousPath)
         #expect(try await folder.restart(configured) == "first")
         #expect(folder.log.lines.contains { $0.contains("the previous version of the stored state is used") })
@@ -186,7 +186,7 @@ import Testing
         #expect(try await folder.restart(configured) == "first")
     }
 
-    /// Whole, but nothing that this gateway would have written.
+    /// The file is intact, but this gateway would not have written its contents.
     @Test(arguments: [
         "{}", "[]", "null", "torn",
         #"{"objectId":"11111111-1111-4111-8111-111111111111"}"#,
@@ -205,7 +205,7 @@ import Testing
         #expect(folder.log.lines.contains { $0.contains("so the configuration applies") })
     }
 
-    /// One part is whole, and the other one nothing that a gateway of this version takes.
+    /// One part is valid, and the other cannot be used by a gateway of this version.
     @Test(arguments: [true, false]) func unusablePartDoesNotAffectTheOther(isContextFlawed: Bool) async throws {
         let folder = Folder()
         let configured = try Self.context("normal", rules: ["a"])

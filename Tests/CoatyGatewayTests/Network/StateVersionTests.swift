@@ -6,13 +6,13 @@ import Testing
 
 @testable import CoatyGateway
 
-/// State of other versions, and of other processes.
+/// State files of other versions, and of other processes.
 @Suite struct StateVersionTests {
     private typealias Folder = RoutingStoreTests.Folder
 
     private static func context(_ state: String) throws -> HostedContext { try RoutingStoreTests.context(state) }
 
-    /// Rewrites a file with the header of version 1.
+    /// Rewrites a file with a header of version 1.
     private func downgrade(_ path: String, _ folder: Folder) throws {
         let text = try StateFile.read(path).text
         try folder.put(Array((StateFile.header(text, version: 1, writer: nil) + "\n").utf8) + text, at: path)
@@ -28,7 +28,7 @@ import Testing
         #expect(try await folder.restart(configured) == "emergency")
         let header = String(decoding: try folder.bytes(folder.file.path).prefix { $0 != 10 }, as: UTF8.self)
         #expect(header.hasPrefix("coaty-gateway state 2 ") && header.hasSuffix(" \(Gateway.version)"))
-        // The gateway that wrote it can be started again with this one.
+        // The older gateway can be started again with the previous file.
         #expect(try folder.bytes(folder.file.previousPath) == old)
         #expect(try await folder.restart(configured) == "emergency")
         #expect(folder.log.lines.count { $0.contains("upgrading the stored state to version 2") } == 1)
@@ -41,7 +41,7 @@ import Testing
         try await store.save(Self.context("first")).value
         try await store.save(Self.context("second")).value
         let path = isPrevious ? folder.file.previousPath : folder.file.path
-        // The older one would be upgraded.
+        // The older of the files could be upgraded.
         try downgrade(isPrevious ? folder.file.path : folder.file.previousPath, folder)
         try folder.put("coaty-gateway state 3 whatever follows\n\u{1}".utf8, at: path)
         let before = try [folder.file.path, folder.file.previousPath].map(folder.bytes)
@@ -75,9 +75,9 @@ import Testing
         withExtendedLifetime(lock) {}
     }
 
-    // MARK: - The real gateway
+    // MARK: - Gateway processes
 
-    /// Starts a second gateway on the scene's state directory, which must not start.
+    /// Starts a second gateway with the scene's state directory, which must fail, and returns its log.
     private func refusal(_ scene: RoutingScene) throws -> String {
         let second = try GatewayProcess(
             unready: scene.arguments + ["--port", "0"],
@@ -91,7 +91,7 @@ import Testing
         let scene = try RoutingScene(state: true)
         #expect(try refusal(scene).contains("is used by process \(scene.gateway.pid)"))
         #expect(try scene.send("PATCH", #"{"operatingState":"emergency"}"#).status == 200)
-        // However the first one ends, the next one starts.
+        // The next gateway starts, however the first one ended.
         try scene.restart(SIGKILL)
         #expect(try scene.state() == "emergency")
         #expect(try refusal(scene).contains("is used by process \(scene.gateway.pid)"))
@@ -109,7 +109,7 @@ import Testing
         #expect(try Data(contentsOf: file) == newer)
     }
 
-    /// Kills the gateway while changes are written: what it has answered is there again.
+    /// If the gateway is killed while it writes changes, all acknowledged changes are restored.
     @Test func changesSurviveSIGKILLWhileTheyAreWritten() throws {
         let scene = try RoutingScene(state: true)
         var generator = SeededGenerator(seed: 16)
@@ -136,9 +136,9 @@ import Testing
     }
 }
 
-/// Makes numbered changes one after the other on a thread of its own, until one fails.
+/// A writer that sends numbered changes one after the other on a separate thread, until one fails.
 private final class Writer: @unchecked Sendable {
-    // Both are touched only with `condition` locked.
+    // Both properties are accessed only while `condition` is locked.
     private var counts = (sent: 0, acknowledged: 0)
     private var hasEnded = false
     private let condition = NSCondition()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Changes of one context happen one after the other, and few wait.
+/// Changes of one context run one after the other, and the number of waiting changes is bounded.
 @Suite struct TurnsTests {
     @Test func waitingChangesAreBoundedByTheSetting() async throws { try await change() }
 
@@ -24,7 +24,7 @@ import Testing
         let first = change(1)
         #expect(await order.next() == 1)
         let second = change(2)
-        // Starts behind the second.
+        // The third change starts after the second.
         let third = change(3)
         await #expect(throws: Turns.Full.self) { try await third.value }
         opener.finish()

@@ -7,7 +7,7 @@ import Testing
 @testable import CoatyGateway
 
 @Suite struct BoundedStopTests {
-    /// Never stops, and blocks one of the threads that tasks share or none.
+    /// A component that never stops, and optionally blocks one of the threads that tasks share.
     private struct Stuck: Component {
         let blocksThread: Bool
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Lines that loggers write.
+/// Lines written by loggers.
 @Suite struct LogControlTests {
     private final class Lines: Sendable {
         private let lines = Mutex<[String]>([])
@@ -22,7 +22,7 @@ import Testing
         return (control, Logger(label: "coaty-gateway") { control.handler(label: $0) }, lines)
     }
 
-    /// Returns the lines once they are written.
+    /// Returns all lines when they have been written.
     private func written(_ control: LogControl, _ lines: Lines) -> [String] {
         control.finish()
         return lines.all
@@ -109,7 +109,7 @@ import Testing
         #expect(counts == ["info 1", "warning 3"])
     }
 
-    /// Nobody waits for a reader of the log that does not read, and lines about requests leave room for others.
+    /// A reader that does not read the log blocks no logger, and lines about requests leave room for other lines.
     @Test func slowReaderDropsLinesWithoutBlocking() throws {
         let (lines, gate) = (Lines(), DispatchSemaphore(value: 0))
         let output = LogOutput { line in
@@ -125,7 +125,7 @@ import Testing
         for _ in 0..<2000 { requests.info("\(text)") }
         logger.warning("still written")
         for _ in 0..<2000 { logger.info("\(text)") }
-        // No room is left, not even for the line about those that were dropped.
+        // There is no room left, not even for the line about dropped lines.
         for _ in 0..<30 { logger.info("x") }
         #expect(control.droppedLines > 2000 - LogOutput.maximumQueued / 1000)
         gate.signal()
@@ -141,7 +141,7 @@ import Testing
     }
 }
 
-/// The settings of logs.
+/// The log settings.
 @Suite struct LogSettingsTests {
     private func settings(_ flags: [String: String]) throws -> LogSettings {
         try GatewaySettings(flags: flags, environment: [:], file: nil).log

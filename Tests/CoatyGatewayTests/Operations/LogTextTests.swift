@@ -2,7 +2,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Text from the network in log lines.
+/// Escaping of text from the network in log lines.
 @Suite struct LogTextTests {
     @Test(arguments: [
         ("topic a/b ü 漢 👍", "topic a/b ü 漢 👍"), ("a\nb", "a\\nb"), ("a\r\nb\tc", "a\\r\\nb\\tc"),

@@ -2,7 +2,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Which messages are written, and which are counted.
+/// Messages that are written, and messages that are only counted.
 @Suite struct RepetitionsTests {
     private let start = ContinuousClock.now
 
@@ -18,7 +18,7 @@ import Testing
             #expect(!isWritten && ended.isEmpty)
         }
         #expect(repetitions.hasCounted)
-        // Another text, label or level is another message.
+        // A message with another text, label or level is another message.
         #expect(repetitions.take(message("b"), variant: 0, at: start).isWritten)
         #expect(repetitions.take(message("a", .tls), variant: 0, at: start).isWritten)
         let (isWritten, ended) = repetitions.take(message("a"), variant: 0, at: start + .seconds(10))
@@ -35,7 +35,8 @@ import Testing
         #expect(!repetitions.hasCounted && repetitions.expire(at: nil).isEmpty)
     }
 
-    /// Two causes of one message are two lines, but a client that invents causes does not fill the log.
+    /// Different causes of one message are written as separate lines, but a client that invents causes does not fill
+    /// the log.
     @Test func someDifferentFieldsAreWritten() {
         var repetitions = Repetitions()
         let written = (0..<1000).filter { repetitions.take(message("a"), variant: $0 % 500, at: start).isWritten }
@@ -58,7 +59,7 @@ import Testing
             ended += summaries
         }
         #expect(ended == [.init(message: message("first"), count: 1)])
-        // The last ones are known still, and the first is forgotten.
+        // The last messages are still known, the first one is not.
         #expect(!repetitions.take(message("511"), variant: 0, at: start + .seconds(1)).isWritten)
         #expect(repetitions.take(message("0"), variant: 0, at: start + .seconds(1)).isWritten)
     }

@@ -1,20 +1,20 @@
 import Foundation
 import Testing
 
-/// docs/operations.md says what to do at each log line that asks for action, and at each alert.
+/// docs/operations.md has instructions for each alert, and for each log line that requires action.
 @Suite struct RunbookTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
-    /// Sources of agents that the gateway does not use.
+    /// Source folders of agents that are not part of the gateway.
     private static let foreign = ["Sources/CoatySensorThings/", "Sources/Coaty/Controllers/", "Sources/Coaty/Logging/"]
 
     private static func text(_ path: String) throws -> String {
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
 
-    /// The texts of calls that log at `warning` and above, or at a level that is decided elsewhere, with `…` in place of values. With
-    /// their places.
+    /// Returns the texts of calls that log at `warning` or above, or at a level that is determined elsewhere, with `…`
+    /// for values, and their places in the source.
     private static func logged() throws -> [(text: String, place: String)] {
         let calls =
             /\.(warning|error|critical)\(\s*"|log\(\s*level: ([^,"]|\?[^,]*)+,\s*"|LogLine\(\.\w+, \.(warning|error|critical), "/
@@ -34,7 +34,7 @@ import Testing
         return logged
     }
 
-    /// Returns the text of a literal from behind its first quotation mark on.
+    /// Returns the text of a literal, given the source after its opening quotation mark.
     private static func literal(_ source: Substring) -> String {
         var (text, depth, previous) = ("", 0, Character(" "))
         for character in source {
@@ -55,7 +55,7 @@ import Testing
         return text
     }
 
-    /// The first cells of a table's rows, and the others.
+    /// Returns the rows of a table: the first cell as the name, and the other cells.
     private static func rows(_ document: String, _ section: String) throws -> [(name: String, cells: [String])] {
         let begin = try #require(document.range(of: "<!-- \(section) -->\n"))
         let end = try #require(
@@ -77,12 +77,12 @@ import Testing
         for (text, place) in logged where !names.contains(text) {
             Issue.record("\(place): docs/operations.md has no row for: \(text)")
         }
-        for name in names.subtracting(logged.map(\.text)) { Issue.record("nothing logs: \(name)") }
-        #expect(rows.count == names.count, "each has one row")
+        for name in names.subtracting(logged.map(\.text)) { Issue.record("no call logs: \(name)") }
+        #expect(rows.count == names.count, "each text has one row")
         for (name, cells) in rows { #expect(cells.count == 3 && cells[..<2].allSatisfy { $0.count > 3 }, "\(name)") }
     }
 
-    /// A text that is not written as such can't be found here, nor by an operator.
+    /// A text that is not a literal cannot be found, neither by this test nor by an operator.
     @Test func logLinesAreLiterals() throws {
         let files = try #require(FileManager.default.enumerator(atPath: Self.root.path + "/Sources"))
         for case let file as String in files where file.hasSuffix(".swift") {

@@ -43,7 +43,7 @@ import Testing
             defer { close(socket) }
             for part in parts {
                 #expect(send(socket, part, part.utf8.count, Int32(MSG_NOSIGNAL)) == part.utf8.count)
-                // The listener waits for further bytes of a connection that it can't decide about.
+                // The listener waits for more bytes if it can't identify the protocol yet.
                 if parts.count > 1 { usleep(50_000) }
             }
             let connection = try #require(await iterator.next())

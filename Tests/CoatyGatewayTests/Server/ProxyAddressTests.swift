@@ -4,7 +4,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// The addresses of clients behind proxies.
+/// Addresses of clients behind proxies.
 @Suite struct ProxyAddressTests {
     @Test(arguments: [
         ("10.0.0.0/8", "10.255.0.1", true), ("10.0.0.0/8", "11.0.0.1", false), ("10.1.2.3", "10.1.2.3", true),
@@ -22,7 +22,7 @@ import Testing
 
     @Test(
         arguments: [
-            // The client's own word, in front, does not count.
+            // Addresses that the client itself sent come first and are ignored.
             ("x-forwarded-for", "6.6.6.6, 203.0.113.9", "203.0.113.9"),
             ("x-forwarded-for", "203.0.113.9", "203.0.113.9"),
             ("x-forwarded-for", "6.6.6.6, 203.0.113.9, 10.0.0.2", "203.0.113.9"),
@@ -70,7 +70,7 @@ import Testing
 
     private static let token = "0123456789abcdef"
 
-    /// The addresses in the audit log, to which a wrong token brings one.
+    /// Returns the addresses in the audit log after an attempt with a wrong token.
     private func audited(_ flags: [String], _ attempt: (GatewayProcess) throws -> Void) throws -> String {
         let log = FileManager.default.temporaryDirectory.appending(path: "audit-\(UUID().uuidString)").path
         defer { try? FileManager.default.removeItem(atPath: log) }
@@ -115,7 +115,8 @@ import Testing
             ["--trusted-proxies", "127.0.0.1", "--proxy-protocol", "true"] + (isEncrypted ? certificates.flags : [])
         let log = try audited(flags) { gateway in
             let descriptor = try TLSClient.connect(to: gateway.port)
-            // In two parts, of which the second comes with the first bytes of the request or handshake.
+            // Send the header in two parts. The second part arrives together with the first bytes of the request or
+            // handshake.
             #expect(send(descriptor, Self.v4, 20, 0) == 20)
             usleep(100_000)
             #expect(send(descriptor, Array(Self.v4[20...]), 8, 0) == 8)

@@ -3,11 +3,11 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// What reference agents take and drop, is taken and dropped here.
+/// Messages that reference agents accept are accepted, and messages that they drop are dropped.
 @Suite struct GoldenInboundTests {
     private static let lines = Result { try Golden.lines("inbound.jsonl", as: Golden.Inbound.self) }
 
-    /// Lines with deliberate differences, and those of IO points, which depend on the lines before them.
+    /// Returns whether a line has a deliberate difference, or is about IO points, where lines depend on earlier lines.
     private static func isSpecial(_ line: Golden.Inbound) -> Bool {
         line.note.contains("UTF-8") || line.note == "query objectTypes without objectFilter" || isOfIoPoints(line)
     }
@@ -24,7 +24,8 @@ import Testing
         }
     }
 
-    /// The reference fails on a Query without `objectFilter` by reading a property of nothing, which is no verdict.
+    /// The reference fails with a null reference on a Query event without `objectFilter`, which is not a deliberate
+    /// refusal.
     @Test func acceptsAQueryWithoutObjectFilter() async throws {
         let line = try #require(try Self.lines.get().first { $0.note == "query objectTypes without objectFilter" })
         #expect(!line.accepted)
@@ -69,13 +70,13 @@ import Testing
             broker.publish(topic: topic, payload: Array(payload.utf8))
             broker.publish(topic: end, payload: [])
             _ = try await broker.waitForMessages { $0.contains { $0.topic == end } }
-            // What an association subscribes to is queued behind the message.
+            // The subscription of an association is queued after the message.
             try await withPatience { while manager.queued.operations > 0 { await Task.yield() } }
         }
         var checked = 0
         for line in try Self.lines.get() where Self.isOfIoPoints(line) {
             if line.note == "iovalue after dissociation" {
-                // The recorded agent was dissociated before this line, and that is no line of its own.
+                // The recorded agent was dissociated before this line, but the recording has no line for that.
                 try await publish(
                     "coaty/3/golden/ASC:CtxI/ffffffff-ffff-4fff-8fff-ffffffffffff",
                     #"{"ioSourceId":"\#(node.ioSources[0].objectId)","ioActorId":"\#(actorId)"}"#
@@ -85,8 +86,8 @@ import Testing
             try await publish(line.topic, line.payload)
             let isTaken = seen.values.count > before
             if line.note == "associate with wildcard route" {
-                // The reference says that it is associated, and that the route is invalid: nothing can come on it, so
-                // here it dissolves the association, and is reported as that.
+                // The reference reports an association, and an invalid route. No value can arrive on this route, so
+                // here the event dissolves the association, and is reported as such.
                 #expect(seen.values.last == "state false")
             } else {
                 #expect(isTaken == line.accepted, "\(line.note)")
@@ -142,7 +143,7 @@ import Testing
             }
         }
         manager.start()
-        // The identity is advertised behind the subscriptions.
+        // The identity is advertised after the subscriptions.
         _ = try await broker.waitForMessages(1)
         broker.publish(topic: topic, payload: Array(payload.utf8))
         broker.publish(topic: "end", payload: [])

@@ -3,13 +3,13 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// Routers say, in a recorded scene, what the recorded ones said.
+/// Routers in recorded scenes, compared with the recorded routers.
 @ControllerActor @Suite(.timeLimit(.minutes(1))) struct GoldenRoutingTests {
     private nonisolated static let routerId = "66666666-6666-4666-8666-666666666666"
 
     struct Scene: CustomTestStringConvertible {
         let testDescription: String
-        /// The first step in which the router takes part, and the last.
+        /// The first and the last step in which the router takes part.
         let steps: ClosedRange<String>
         let name: String
         let controllerType: IoRouter.Type
@@ -33,7 +33,7 @@ import Testing
         ),
     ]
 
-    /// The developer guide's two rules.
+    /// The two rules in the developer guide.
     private static let rules = #"""
         [{"name": "Responsible actors", "valueType": "coaty.test.Temperature[Celsius]", "condition":
         ["actorNode.characteristics.isResponsibleForOperatingState", ["Equals", {"property": "context.operatingState"}]]}]
@@ -57,7 +57,7 @@ import Testing
                 continue
             }
             guard packet.clientId == clientId else {
-                // What answers the recorded router's request answers ours.
+                // Use the recorded response as a response to the request of this router.
                 let topic = try topic.replacing(#require(recordedRequestId), with: requestId ?? "")
                 broker.publish(topic: topic, payload: Array(payload.utf8))
                 continue
@@ -77,7 +77,7 @@ import Testing
             }
         }
         #expect(compared == scene.publications)
-        #expect(try await said(broker, count: compared).count == compared, "nothing else")
+        #expect(try await said(broker, count: compared).count == compared, "no further messages")
     }
 
     private func container(
@@ -88,7 +88,7 @@ import Testing
         let advertise = try #require(packets.first { $0.topic?.contains("/ADV:IoContext/") ?? false }?.payload)
         let object = try #require(try Payload(Array(advertise.utf8)).json["object"])
         let context = try #require(try PayloadCoder.object(object) as? IoContext)
-        // The router is to set it.
+        // The router must set it.
         context.parentObjectId = nil
         return try Container.resolve(
             components: Components(controllers: ["router": scene.controllerType]),
@@ -105,8 +105,8 @@ import Testing
         )
     }
 
-    /// What the router has said, but for the requests after its first: it asks again when agents join, as the reference does
-    /// not.
+    /// Returns the messages of the router except its later Discover events: it discovers again when agents join, the
+    /// reference does not.
     private func said(_ broker: TopicBroker, count: Int) async throws -> [TopicBroker.Message] {
         @Sendable func own(_ messages: [TopicBroker.Message]) -> [TopicBroker.Message] {
             var hasAsked = false
@@ -120,7 +120,7 @@ import Testing
         return own(try await broker.waitForMessages { own($0).count >= count })
     }
 
-    /// A payload without the key that the reference does not send.
+    /// Returns a payload without the member that the reference does not send.
     private static func comparable(_ payload: [UInt8]) throws -> ComparableJSON {
         guard case .object(var members) = try ComparableJSON(payload) else { throw TimedOut() }
         members["isExternalRoute"] = nil

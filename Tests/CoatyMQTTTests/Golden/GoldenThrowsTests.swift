@@ -3,8 +3,8 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// Doubtful arguments that the reference refuses are refused here: by an error or, where Swift's types allow no such
-/// argument, in the payload that says the same.
+/// Doubtful arguments that the reference refuses. Here, they are refused, too: by an error or, if Swift's types do not
+/// allow the argument, in the equivalent payload.
 @Suite struct GoldenThrowsTests {
     private struct Line: Decodable {
         let note: String
@@ -15,7 +15,7 @@ import Testing
         let lines = try Golden.lines("throws.jsonl", as: Line.self)
         #expect(lines.count == 32)
         for line in lines {
-            // The reference fails there by reading a property of nothing, and nobody could mean that.
+            // The reference fails with a null reference, which is not a deliberate refusal.
             let isRefused = line.throws && !line.note.hasPrefix("query without objectFilter")
             do {
                 try call(line.note)
@@ -79,7 +79,7 @@ import Testing
             )
         case "observeChannel with #": _ = try EventObservation<ChannelEvent>.channel("a#")
         case "observeAdvertiseWithCoreType(Foo)":
-            // There is no such case to observe.
+            // Swift has no such case, so check the payload.
             try payload(#""Foo""#).checkIsCoreType()
         case "publishIoValue JSON value on raw source": _ = try IoValueEvent.with(ioSource: ioSource(true), value: 1)
         case "publishIoValue Buffer on JSON source":

@@ -4,7 +4,7 @@ import Testing
 @testable import CoatyMQTT
 @testable import CoatyTestSupport
 
-/// What reference agents published, decoded and published anew, is what they published.
+/// Messages published by reference agents. Decoded and published again, they must be unchanged.
 @Suite struct GoldenVectorTests {
     @Test func publishesTheSameMessagesAsTheReference() async throws {
         let vectors = try Golden.lines("vectors.jsonl", as: Golden.Vector.self)
@@ -36,7 +36,7 @@ import Testing
         #expect(checked == vectors.count)
     }
 
-    /// Whether two messages are one event on its two topics.
+    /// Returns whether two messages are the same event on its two topics.
     private static func areOneEvent(_ first: Golden.Vector, _ second: Golden.Vector) -> Bool {
         guard first.note == second.note, first.payload == second.payload, let one = EventAddress(topic: first.topic),
             let other = EventAddress(topic: second.topic), one.eventType == other.eventType
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    /// A topic without its correlation id: that of a request is made anew.
+    /// Returns a topic without its correlation id, because requests get a new one.
     private static func comparable(_ topic: String) -> String {
         guard let parsed = EventAddress(topic: topic), parsed.eventType.isTwoWay else { return topic }
         return topic.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
@@ -58,7 +58,7 @@ import Testing
     private func publish(_ vector: Golden.Vector) async throws -> [TopicBroker.Message] {
         let topic = EventAddress(topic: vector.topic)
         let broker = TopicBroker()
-        // The source of a value stands in the topic instead of the agent.
+        // The topic of an IO value has the source's id in place of the agent's.
         let source = topic?.eventType == .ioValue ? nil : topic?.sourceId
         let manager = try CommunicationManager(
             identity: Identity(name: "Golden", objectId: source ?? CoatyUUID()),
@@ -78,7 +78,7 @@ import Testing
         broker.publish(topic: "end", payload: [])
         let published = try await broker.waitForMessages { $0.contains { $0.topic == "end" } }
         await manager.stop()
-        // An agent that looks for identities answers itself, too.
+        // An agent that discovers identities also responds itself.
         return published.prefix { $0.topic != "end" }.dropFirst(joined.count).filter {
             EventAddress(topic: $0.topic)?.eventType == topic?.eventType
         }
@@ -123,7 +123,8 @@ extension CommunicationManager {
             try publish(DiscoverEvent(payload: Payload(encoding: asked))) { _ in }.disposed(by: requests)
         case .query:
             let asked = try QueryEvent(payload: payload, address: topic).data
-            // The wire has one join as itself, or as a list; what is one goes out as one.
+            // Coaty allows a single join condition as an object or in a list; a single object is sent as an object
+            // again.
             let joins = payload.json["objectJoinConditions"] == nil ? nil : asked.objectJoinConditions
             let event =
                 if let coreTypes = asked.coreTypes {
@@ -185,7 +186,7 @@ extension CommunicationManager {
                 try respond(ReturnEvent.with(result: #require(data.result), executionInfo: data.executionInfo))
             }
         case .ioValue:
-            Issue.record("is published by its source")
+            Issue.record("IO values are published by publishIoValue")
         }
     }
 
@@ -204,7 +205,7 @@ extension CommunicationManager {
 }
 
 extension ComparableJSON {
-    /// The object without a member.
+    /// Returns the object without a member.
     fileprivate func without(_ key: String) -> ComparableJSON {
         guard case .object(var members) = self else { return self }
         members[key] = nil

@@ -3,12 +3,12 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// Agents join, subscribe and leave as reference agents do.
+/// Packets with which agents join, subscribe and leave, compared with those of reference agents.
 @Suite struct GoldenWireTests {
     @Test func joinsAndLeavesAsTheReferenceDoes() async throws {
         let packets = try Golden.lines("wire.jsonl", as: Golden.Packet.self)
         let vectors = try Golden.lines("vectors.jsonl", as: Golden.Vector.self)
-        // Identities and IO nodes as they were advertised or resolved, by id.
+        // The recorded identities and IO nodes, from Advertise and Resolve events, by id.
         var recorded: [String: String] = [:]
         for vector in vectors {
             guard let type = EventAddress(topic: vector.topic)?.eventType, [.advertise, .resolve].contains(type),
@@ -24,7 +24,7 @@ import Testing
             let ids = try DeadvertiseEvent(payload: Payload(Array(will.payload.utf8)), address: topic).data.objectIds
             let first = packets.filter { $0.step == connect.step && $0.clientId == connect.clientId }
             for packet in first where packet.topic?.contains("/ADV:") ?? false {
-                // Two of the recorded agents have the same identity under different names.
+                // Two of the recorded agents have the same identity id with different names.
                 let text = try #require(packet.payload)
                 let object = try #require(try Payload(Array(text.utf8)).json["object"])
                 recorded[object["objectId"]?.string ?? ""] = String(decoding: object.bytes, as: UTF8.self)
@@ -66,7 +66,8 @@ import Testing
             Issue.record("the first packet must be SUBSCRIBE")
             return
         }
-        // The recorded agents observe further things: those of the agent itself are among them, in their order.
+        // The recorded agents also observe other events. Their filters include those of the agent itself, in the same
+        // order.
         let subscribed = packets.first { $0.cmd == "subscribe" }?.subscriptions?.map(\.topic) ?? []
         #expect(subscribed.filter(filters.contains) == filters, "\(connect.step)")
         #expect(subscribed.allSatisfy { filters.contains($0) || !$0.contains("/DSC/") && !$0.contains("/ASC:") })
@@ -80,8 +81,8 @@ import Testing
         #expect(joins.count == 1 + nodes.count)
         let isJoin = { (topic: String) in topic.contains("/ADV:Identity/") || topic.contains("/ADV:IoNode/") }
         let advertised = packets.filter { $0.cmd == "publish" && isJoin($0.topic ?? "") }
-        // An agent of the reference that has several IO nodes advertises the last of them alone, which a router can't
-        // mend; here all go out.
+        // A reference agent with several IO nodes advertises only the last of them, so routers miss the others. Here,
+        // all nodes are advertised.
         #expect(advertised.count == min(joins.count, 2))
         for packet in advertised {
             let payload = try ComparableJSON(#require(packet.payload))
@@ -90,7 +91,7 @@ import Testing
 
         await manager.stop()
         guard case .publish(let farewell) = binding.leftWith.first, case .disconnect = binding.leftWith.last else {
-            Issue.record("an orderly leave is a Deadvertise and DISCONNECT")
+            Issue.record("expected a Deadvertise event and a DISCONNECT")
             return
         }
         #expect(farewell.topic == will.topic)
@@ -100,7 +101,7 @@ import Testing
     @Test func subscribesToTheSameFiltersAsTheReference() async throws {
         let lines = try Golden.lines("subscriptions.jsonl", as: Golden.Subscription.self)
         var checked = 0
-        // Joins are checked packet by packet.
+        // Joins are checked by the other test, packet by packet.
         for line in lines where line.api != "join" {
             let isCross = line.note.contains("cross-namespacing")
             let binding = RecordingBinding()
@@ -126,8 +127,8 @@ import Testing
             while let operation = link.nextOperation() {
                 if case .unsubscribe(let filter) = operation { unsubscribed.append(filter) }
             }
-            // A request of the reference that nobody awaits keeps its subscription, and one of two observers that goes
-            // keeps it, too.
+            // The reference keeps the subscription of a request whose stream is not observed, and that of two observers
+            // when one of them ends.
             if !line.api.contains("without subscribing"), !line.api.contains("unsubscribe one") {
                 #expect(
                     Set(unsubscribed.map(Self.comparable))
@@ -141,14 +142,15 @@ import Testing
         #expect(checked == lines.count { $0.api != "join" })
     }
 
-    /// A topic filter without the correlation id, which is made anew; so the two of an update are one.
+    /// Returns a topic filter without the correlation id, which is random; this makes the two filters of an update
+    /// equal.
     private static func comparable(_ filter: String) -> String {
         let levels = filter.split(separator: "/", omittingEmptySubsequences: false)
         guard levels.count == 6, levels[5].count == 36 else { return filter }
         return levels.dropLast().joined(separator: "/")
     }
 
-    /// Does what a recorded call of the reference did.
+    /// Makes the subscriptions of a recorded call of the reference.
     private func subscribe(_ api: String, _ manager: CommunicationManager) throws -> [any Cancellable] {
         let parts = api.split(separator: "\"", omittingEmptySubsequences: false).map(String.init)
         let argument = parts.count > 1 ? parts[1] : ""

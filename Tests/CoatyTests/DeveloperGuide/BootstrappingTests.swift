@@ -4,13 +4,13 @@ import Testing
 
 @testable import CoatyTestSupport
 
-/// The chapter "Bootstrapping a Coaty container".
+/// The examples of the chapter "Bootstrapping a Coaty container".
 @Suite struct BootstrappingTests {
     @Test @ControllerActor func resolvesAContainerThatJoinsAtOnce() async throws {
         let network = try GuideNetwork()
 
-        // Here, you specify which Coaty controllers and object types you want to use in your application. The names are
-        // free; by them controllers are accessed later.
+        // Here, you specify which Coaty controllers and object types you want to use in your application. You choose
+        // the names, and use them to access the controllers later.
         let components = Components(
             controllers: ["ExampleController": ExampleController.self],
             objectTypes: [CustomObjectTypesTests.ExampleObject.self]
@@ -73,7 +73,7 @@ import Testing
                 shouldAutoStart: true
             )
 
-            // Options of a controller go by its name in the components.
+            // The options of a controller are assigned by its name in the components.
             config.controllers = ControllerConfig(
                 controllerOptions: ["ExampleController": ControllerOptions(extra: ["greeting": "Hello"])]
             )
@@ -84,7 +84,7 @@ import Testing
 /// Save a reference of your container to make sure it stays alive during the entire lifetime of the app.
 @ControllerActor private var coatyContainer: Container?
 
-/// Records the names of the agents that it observes.
+/// A controller that records the names of observed agents.
 private final class ExampleController: Controller {
     let identities = Recorder<String>()
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CoatyTestSupport
 
-/// The chapter "Communication patterns".
+/// The examples of the chapter "Communication patterns".
 @Suite struct CommunicationPatternsTests {
     @Test @ControllerActor func publishesAndObservesAnAdvertiseEvent() async throws {
         let network = try GuideNetwork()
@@ -199,7 +199,7 @@ private final class ExternalIdResponder: Controller {
     }
 }
 
-/// Answers queries for tasks, and takes updates of them.
+/// A controller that answers queries for tasks, and applies updates of tasks.
 private final class TaskStore: Controller {
     override func onCommunicationManagerStarting() {
         super.onCommunicationManagerStarting()
@@ -229,7 +229,7 @@ private final class TaskStore: Controller {
     }
 }
 
-/// Executes a remote operation.
+/// A controller that executes a remote operation.
 private final class LightSwitch: Controller {
     override func onCommunicationManagerStarting() {
         super.onCommunicationManagerStarting()

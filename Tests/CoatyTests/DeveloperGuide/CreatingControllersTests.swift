@@ -3,7 +3,7 @@ import Testing
 
 @testable import CoatyTestSupport
 
-/// The chapter "Creating controllers".
+/// The examples of the chapter "Creating controllers".
 @Suite struct CreatingControllersTests {
     @Test @ControllerActor func callsTheLifecycleMethodsInOrder() async throws {
         let network = try GuideNetwork()

@@ -1,7 +1,7 @@
 import Coaty
 import Testing
 
-/// The chapter "Custom object types".
+/// The examples of the chapter "Custom object types".
 @Suite struct CustomObjectTypesTests {
     @Test @ControllerActor func exchangesObjectsOfARegisteredClass() async throws {
         let network = try GuideNetwork()
@@ -44,7 +44,7 @@ import Testing
         let task = try #require(object as? CoatyTask)
         #expect(task.status == .pending)
         #expect(task.custom == ["effort": .init(Int64.max), "tools": ["hose"]])
-        #expect(try task.json.contains(#""effort":9223372036854775807"#), "goes out again as it came in")
+        #expect(try task.json.contains(#""effort":9223372036854775807"#), "unknown members are sent unchanged")
     }
 
     @Test func decodesPropertiesOfAnyTypeByAnyCodableAndAnyCoatyObjectDecodable() throws {
@@ -104,7 +104,7 @@ extension CustomObjectTypesTests {
     }
 }
 
-/// Holds an object of any type, and any JSON value ("Decodable methods").
+/// An object that holds an object of any type and any JSON value ("Decodable methods").
 private final class Parcel: CoatyObject {
     override class var objectType: String { register(objectType: "hello.coaty.Parcel", with: self) }
 

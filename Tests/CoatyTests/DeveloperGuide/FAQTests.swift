@@ -5,7 +5,7 @@ import Testing
 
 @testable import CoatyTestSupport
 
-/// The chapter "FAQ".
+/// The examples of the chapter "FAQ".
 @Suite struct FAQTests {
     // MARK: Interacting with controllers
 
@@ -44,7 +44,7 @@ import Testing
             for await event in manager.observeDeadvertise().prefix(2) { ids += event.data.objectIds }
             return ids
         }
-        // Published again and again: nothing reports when the task begins to observe.
+        // Publish repeatedly, because nothing reports when the task starts to observe.
         let publishing = Task {
             while true {
                 try manager.publishDeadvertise(.with(objectIds: CoatyUUID()))
@@ -81,7 +81,7 @@ import Testing
 
         network.broker.kill()
         try await untilState(manager.getCommunicationState(), .offline)
-        #expect(try await first(of: manager.getOperatingState()) == .started, "it connects again")
+        #expect(try await first(of: manager.getOperatingState()) == .started, "the agent connects again")
 
         await manager.stop()
         #expect(try await first(of: manager.getOperatingState()) == .stopped)
@@ -151,7 +151,7 @@ import Testing
         let other = try network.agent()
         try await network.join(watcher, other)
 
-        // It is discoverable while it is there,
+        // The agent is discoverable while it is in the network,
         let found = try watcher.communicationManager.publishDiscover(.with(objectId: other.identity.objectId))
         #expect(try await first(of: found).data.object?.objectId == other.identity.objectId)
 
@@ -216,7 +216,7 @@ private final class ExampleController: Controller {
     }
 }
 
-/// What stands in for the guide's view controller.
+/// A replacement for the view controller of the guide.
 @ControllerActor
 private final class View: ExampleControllerDelegate {
     let names = Recorder<String>()

@@ -4,9 +4,9 @@ import TestSupport
 
 @testable import CoatyTestSupport
 
-/// A mosquitto, and the agents of an example on it.
+/// A mosquitto broker, and the agents of an example.
 ///
-/// The examples see the library as an application does: none of these files may use what is not public.
+/// The examples use the library like an application, so these files may only use its public API.
 struct GuideNetwork {
     let broker: BrokerProcess
 
@@ -16,7 +16,7 @@ struct GuideNetwork {
 
     var mqttClientOptions: MQTTClientOptions { MQTTClientOptions(host: "127.0.0.1", port: broker.port) }
 
-    /// An agent that has not joined yet.
+    /// Creates an agent that has not joined yet.
     @ControllerActor
     func agent(
         _ controllers: KeyValuePairs<String, Controller.Type> = [:],
@@ -33,8 +33,8 @@ struct GuideNetwork {
         )
     }
 
-    /// Lets agents join one behind the other. When the first has seen the identity of another, what that observes in its
-    /// `onCommunicationManagerStarting()` stands.
+    /// Starts agents one after the other. When the first agent has received the identity of another one, the
+    /// observations that the other one started in `onCommunicationManagerStarting()` are active.
     func join(_ first: Container, _ others: Container...) async throws {
         let identities = first.communicationManager.observeAdvertise(withCoreType: .Identity)
         for manager in ([first] + others).map(\.communicationManager) {
@@ -46,14 +46,14 @@ struct GuideNetwork {
         }
     }
 
-    /// Shuts agents down, and ends the broker.
+    /// Shuts down the agents, and stops the broker.
     func end(_ agents: Container...) async {
         for agent in agents { await agent.shutdown() }
         broker.stop()
     }
 }
 
-/// The first element of a stream.
+/// Returns the first element of a stream.
 func first<Element: Sendable>(of stream: AsyncStream<Element>) async throws -> Element {
     try await withPatience {
         for await element in stream { return element }

@@ -4,7 +4,8 @@ import Testing
 
 @testable import CoatyTestSupport
 
-/// The chapter "IO Routing": its objects, and what an agent does with its IO points. What a router says, the test says.
+/// The examples of the chapter "IO Routing": its objects, and the IO points of an agent. The test publishes the events
+/// of the router.
 @Suite struct IORoutingTests {
     @Test @ControllerActor func exchangesTheContext() async throws {
         let network = try GuideNetwork()
@@ -85,7 +86,7 @@ import Testing
         )
 
         let manager = sources.communicationManager
-        #expect(try manager.publishIoValue(.with(ioSource: source1, value: 20.5)) == nil, "nobody wants it yet")
+        #expect(try manager.publishIoValue(.with(ioSource: source1, value: 20.5)) == nil, "no actor is associated yet")
         try router.communicationManager.publishAssociate(
             .with(
                 ioContextName: "TemperatureMeasurement",
@@ -106,7 +107,7 @@ import Testing
             for await event in actorState where event.hasAssociations { return }
             throw TimedOut()
         }
-        // The actor knows that it is associated when its subscription is on its way, not when it stands.
+        // The actor reports its association when its subscription has been sent, not when the broker has accepted it.
         let publishing = Task {
             while true {
                 try manager.publishIoValue(.with(ioSource: source1, value: 21.5))
@@ -193,19 +194,19 @@ import Testing
         let observer = try network.agent(objectTypes: [TemperatureIoContext.self])
         let associates = try observer.communicationManager.observeAssociate(ioContextName: "TemperatureMeasurement")
         var associateEvents = associates.makeAsyncIterator()
-        // Those that come first are there when the router asks; the others are found as they join.
+        // Agents that join first are online when the router discovers them; later agents are found when they join.
         try await network.join(observer, sources, normal, router)
         let initial = try #require(await associateEvents.next(isolation: ControllerActor.shared)).data
         #expect(initial.ioSourceId == sourceId && initial.ioActorId == actorId1)
         #expect(initial.associatingRoute == "coaty/3/com.example/IOV/\(sourceId)")
         #expect(initial.updateRate == 5000)
         let nodes = observer.communicationManager.observeAdvertise(withCoreType: .IoNode)
-        // The subscription stands when an answer comes to what is asked behind it.
+        // The subscription is active when a later request has been answered.
         _ = try await first(
             of: observer.communicationManager.publishDiscover(.with(objectId: router.identity.objectId))
         )
         emergency.communicationManager.start()
-        // The broker has delivered this to the router before the update.
+        // The broker has delivered this node to the router before the update.
         _ = try await first(of: nodes)
 
         // Discover temperature measurement context from IO router
@@ -224,7 +225,7 @@ import Testing
         let second = try #require(await associateEvents.next(isolation: ControllerActor.shared)).data
         #expect(second.ioActorId == actorId2 && second.associatingRoute == initial.associatingRoute)
 
-        // Who leaves is dissociated, and so is everybody when the router stops.
+        // A leaving actor is dissociated, and all actors are dissociated when the router stops.
         await normal.shutdown()
         await router.shutdown()
         let last = try #require(await associateEvents.next(isolation: ControllerActor.shared)).data

@@ -5,15 +5,15 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// A publisher of associations whose share of the outbox is full.
+/// A publisher of associations whose share of the outbox is used up.
 @Suite(.timeLimit(.minutes(1))) struct AssociatePublisherTests {
-    /// A publisher with a share of 5, and a link that the test drives.
+    /// A publisher with a share of 5, and a session that the test controls.
     private struct Scene {
         let binding = RecordingBinding()
         let clock = SteeredClock()
         let manager: CommunicationManager
         let publisher: AssociatePublisher
-        /// The pairs whose state was asked for.
+        /// The pairs whose state was looked up.
         let lookups = Recorder<CoatyUUID>()
 
         init() throws {

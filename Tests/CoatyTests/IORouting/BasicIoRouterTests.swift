@@ -3,7 +3,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// Nodes that come, change and go, with a router that associates all that is compatible.
+/// Nodes that join, change and leave, with a router that associates all compatible points.
 @ControllerActor @Suite(.timeLimit(.minutes(3))) struct BasicIoRouterTests {
     private typealias Scene = RouterScene<BasicIoRouter>
 
@@ -15,7 +15,7 @@ import Testing
         )
         #expect(try await scene.news() == ["s1>a1 100", "s2>a1 50"])
         try scene.advertise(IoNode("n3", actors: [IoActor("a2", rate: 300)]))
-        // The new pairs and the rate that is now another, each once.
+        // Associate events for the new pairs and for the changed rate, each once.
         #expect(try await Set(scene.news()) == ["s1>a2 300", "s1>a1 300", "s2>a2 300", "s2>a1 300"])
         try scene.advertise(IoNode("n4", actors: [IoActor("a3", rate: 200)]))
         #expect(try await scene.news() == ["s1>a3 300", "s2>a3 300"])
@@ -24,11 +24,11 @@ import Testing
             try await scene.news() == ["-s1>a2", "-s2>a2", "s1>a1 200", "s1>a3 200", "s2>a1 200", "s2>a3 200"]
         )
         try scene.advertise(IoNode("n2", actors: [IoActor("a1", rate: 200)]))
-        #expect(try await scene.news() == [], "the largest is as it was")
+        #expect(try await scene.news() == [], "the largest rate is unchanged")
         try scene.deadvertise("n4")
         try scene.advertise(IoNode("n2", actors: [IoActor("a1")]))
         let news = try await scene.news()
-        #expect(news.last == "s2>a1" && news.contains("s1>a1 100"), "without a rate where nobody gives one")
+        #expect(news.last == "s2>a1" && news.contains("s1>a1 100"), "no rate if no point has one")
         await scene.end()
     }
 
@@ -112,7 +112,7 @@ import Testing
         try scene.deadvertise("n1")
         #expect(try await scene.news() == ["-s1>a1", "s1>a2"])
         try scene.advertise(IoNode("n1", sources: [IoSource("s1", of: "x")]))
-        #expect(try await scene.news() == [], "it has come last")
+        #expect(try await scene.news() == [], "it has joined last")
         await scene.end()
     }
 
@@ -126,7 +126,7 @@ import Testing
             controllerOptions: ControllerOptions(extra: ["ioContext": second])
         )
         let other: BasicIoRouter = try #require(scene.container.getController(name: "router 2"))
-        // One agent with a node in each.
+        // One agent with a node in each of the two contexts.
         try scene.advertise(
             IoNode("n1", sources: [IoSource("s1")], actors: [IoActor("a1")]),
             IoNode("n2", sources: [IoSource("s2")], actors: [IoActor("a2")], context: "ctx 2")
@@ -147,7 +147,7 @@ import Testing
         var table = IoRoutingTable { sourceId, route in route ?? "coaty/3/-/IOV/\(sourceId)" }
         let all: IoRoutingTable.Verdicts = { _ in .constant(true) }
         func take(_ node: IoNode) async throws -> IoAssociationChanges {
-            // Only the points, and nothing in them, because they are many.
+            // Only empty points, because there are many.
             let points = [node.ioSources.count, node.ioActors.count].map {
                 "[\(Array(repeating: "{}", count: $0).joined(separator: ","))]"
             }

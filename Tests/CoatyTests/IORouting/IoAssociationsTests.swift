@@ -3,7 +3,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// What an actor subscribes to.
+/// Subscriptions of an actor.
 @Suite struct IoAssociationsTests {
     private let subscribed = Recorder<String>()
     private let cancelled = Recorder<String>()

@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyTestSupport
 
 @ControllerActor @Suite(.timeLimit(.minutes(1))) struct IoPointControllersTests {
-    /// An agent with both controllers, on a broker.
+    /// An agent with both controllers on an in-memory broker.
     private struct Agent {
         let container: Container
         let sources: IoSourceController
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    /// A router, by hand.
+    /// Publishes an Associate event in the name of a router.
     private func associate(
         _ source: IoSource,
         _ actor: IoActor,
@@ -98,7 +98,7 @@ import Testing
         #expect(try await actorStates.wait(for: 2) == [false, true])
         #expect(try await rates.wait(for: 2) == [nil, 50])
         #expect(agent.sources.isAssociated(source: source) && agent.actors.isAssociated(actor: actor))
-        // In this order on one link: the actor's subscription, and the values.
+        // The session first subscribes for the actor, then publishes the values.
         for value in [2, 3, 3] as [AnyCodable] {
             #expect(try agent.sources.publish(source: source, value: value) == .published(.sent))
         }
@@ -160,7 +160,7 @@ import Testing
         let bag = DisposeBag()
         let values = record(agent.actors.observeRawIoValue(actor: actor), in: bag)
         try await agent.join()
-        // An external route: what comes there names no source.
+        // A value on an external route does not identify its source.
         try associate(source, actor, route: "external/values", by: agent)
         try await untilAssociated(agent.actors.observeAssociation(actor: actor))
         #expect(try agent.sources.publish(source: source, value: [0, 255] as [UInt8]) == .published(.sent))
@@ -237,7 +237,7 @@ import Testing
             )
             _ = try await states[index].wait(for: 2)
         }
-        // On one link a value comes behind the subscription that was asked for before.
+        // A session sends a value after all subscriptions that were requested before.
         try agent.sources.publish(source: sources[0], value: "one")
         try agent.sources.publish(source: sources[1], value: "two")
         #expect(try await values[0].wait(for: 2) == [nil, "one"])

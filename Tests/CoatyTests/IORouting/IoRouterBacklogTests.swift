@@ -3,7 +3,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// A router with more events to publish than the outbox holds.
+/// A router that has more events to publish than the outbox can hold.
 @ControllerActor @Suite(.timeLimit(.minutes(2))) struct IoRouterBacklogTests {
     private typealias Scene = RouterScene<RuleBasedIoRouter>
 
@@ -11,7 +11,7 @@ import Testing
     private static let actorCount = 100
     private static let sourceCount = 50
 
-    /// 50 sources, and 100 actors for each of two states.
+    /// Creates a scene with 50 sources, and 100 actors for each of two states.
     private static func scene() async throws -> Scene {
         let rules = #"""
             [{"name": "Responsible actors", "condition":
@@ -29,7 +29,7 @@ import Testing
         return scene
     }
 
-    /// The events of the router since a place in what was published.
+    /// Returns the events of the router from an index in the published messages.
     private func events(_ scene: Scene, from start: Int) -> [String] {
         scene.broker.published[start...].filter { $0.topic.contains("/\(scene.id)") }.map { message in
             let event = String(message.topic.split(separator: "/")[3])
@@ -52,7 +52,7 @@ import Testing
                 let event = try ChannelEvent.with(object: Identity(name: "x"), channelId: "c")
                 _ = try manager.publishChannel(event, holding: EndsWhenReleased(continuation))
                 count += 1
-                // One at a time: it must not fill the queue by itself.
+                // One event at a time, so that these do not fill the queue.
                 for await _ in writing {}
             }
             return count
@@ -60,7 +60,7 @@ import Testing
         let before = scene.broker.published.count
         try await scene.update(.test(state: "emergency"))
         hasEnded.append(true)
-        #expect(try await other.value > 0, "never refused")
+        #expect(try await other.value > 0, "other events are not refused")
         let events = events(scene, from: before).filter { !$0.hasPrefix("CHN") && $0 != "DSC" }
         let expected =
             ["ADV:IoContext", "ADV::com.example.Context"] + Array(repeating: "-", count: all)
@@ -76,7 +76,7 @@ import Testing
         let rules = scene.router.rules
         scene.router.rules = []
         #expect(try await scene.news().count == all)
-        // The outbox takes some before the router lets go of its actor.
+        // The outbox takes some events before the router suspends.
         scene.router.rules = rules
         scene.router.rules = []
         let news = try await scene.news()
@@ -97,7 +97,7 @@ import Testing
         await scene.others.stop()
     }
 
-    /// A receiver of the changes ends up without associations, and receives no change twice.
+    /// An agent that receives the changes ends up without associations, and receives no change twice.
     @Test func onlyPublishedAssociationsAreDissolved() async throws {
         let scene = try await Self.scene()
         _ = try await scene.waitForNews(1)
@@ -116,7 +116,7 @@ import Testing
     }
 }
 
-/// Ends a stream when it is released.
+/// An object that ends a stream when it is released.
 private final class EndsWhenReleased: Sendable {
     private let continuation: AsyncStream<Void>.Continuation
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// What a router answers, notices and survives.
+/// Responses of a router, and its reactions to events and lost connections.
 @ControllerActor @Suite(.timeLimit(.minutes(1))) struct IoRouterOnTheNetworkTests {
     private typealias Scene = RouterScene<BasicIoRouter>
 
@@ -23,7 +23,7 @@ import Testing
         for (event, isAnswered) in asked {
             let answers = Recorder<ResolveEvent>()
             let request = try scene.others.publish(event) { answers.append($0) }
-            // Its answer comes behind those that are to be expected.
+            // The router responds to this request after the earlier ones.
             let own = Recorder<ResolveEvent>()
             let last = try scene.others.publish(DiscoverEvent.with(objectId: scene.id)) { own.append($0) }
             _ = try await own.wait(for: 1)
@@ -97,7 +97,7 @@ import Testing
         let manager = container.communicationManager
         let observer = try MQTTTestClient(port: broker.port)
         for event in ["ASC:ctx", "DAD", "ADV:IoContext"] { try observer.subscribe("coaty/3/-/\(event)/+") }
-        // What blocks would hold the router's actor.
+        // A blocking wait would block the actor of the router.
         func untilObserved(_ count: Int) async throws {
             try await withPatience {
                 while observer.messages.count < count { try await Task.sleep(for: .milliseconds(5)) }
@@ -162,7 +162,7 @@ import Testing
         #expect(try await received.wait(for: 1) == ["coaty/3/-/IOV/s1"])
         broker.kill()
         for manager in agents + [container.communicationManager] { try await manager.untilOnline(.offline) }
-        // Nobody receives its deadvertisement.
+        // No agent receives its Deadvertise event.
         await agents[1].stop()
         try broker.restart()
         try await withPatience { @ControllerActor in

@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyTestSupport
 
 @Suite struct IoSourcePublisherTests {
-    /// A source whose associations and time the test steers.
+    /// A source whose associations and clock the test controls.
     private struct Scene {
         let broker = TopicBroker()
         let clock = SteeredClock()
@@ -25,7 +25,7 @@ import Testing
                 valueType: "v",
                 updateStrategy: strategy,
                 useRawIoValues: useRawIoValues,
-                // The negotiated rate counts, not this one.
+                // The negotiated rate applies, not this one.
                 updateRate: 7,
                 name: "source"
             )
@@ -46,7 +46,7 @@ import Testing
             try await manager.untilOnline()
         }
 
-        /// Associates the source with an actor, or with none.
+        /// Associates the source with an actor, or dissociates it.
         func associate(_ updateRate: Int?, route: String? = "values", actorId: CoatyUUID? = nil) throws {
             manager.handle(
                 try .with(
@@ -64,7 +64,7 @@ import Testing
             try publisher.publish(bytes: Array("\(value)".utf8))
         }
 
-        /// The values that are published, when there are as many, in their order.
+        /// Waits until this number of values has been published, and returns them in order.
         func published(_ count: Int) async throws -> [Int] {
             try await broker.waitForMessages { $0.count { $0.topic == "values" } >= count }
                 .filter { $0.topic == "values" }.compactMap { Int(String(decoding: $0.payload, as: UTF8.self)) }
@@ -105,7 +105,7 @@ import Testing
         try await scene.clock.untilSleeping(untilMilliseconds: 130)
         scene.clock.advance(byMilliseconds: 60)
         #expect(try await scene.published(1) == [1000])
-        // Nothing wakes up while nothing waits.
+        // No timer runs while no value is pending.
         try await scene.clock.untilSleeping()
         scene.clock.advance(byMilliseconds: 1250)
         try scene.publish(2)
@@ -114,7 +114,7 @@ import Testing
         try scene.publish(3)
         scene.clock.advance(byMilliseconds: 1)
         #expect(try await scene.published(2) == [1000, 3])
-        // What comes at the end of an interval belongs to the next.
+        // A value at the end of an interval belongs to the next interval.
         try scene.publish(4)
         try await scene.clock.untilSleeping(untilMilliseconds: 1530)
         scene.clock.advance(byMilliseconds: 100)
@@ -145,7 +145,7 @@ import Testing
             try scene.publish(value)
             scene.clock.advance(byMilliseconds: 90)
         }
-        // The last was published at 4410.
+        // The last value was published at 4410.
         try await scene.clock.untilSleeping(untilMilliseconds: 4510)
         scene.clock.advance(byMilliseconds: 10)
         #expect(try await scene.published(1) == [50])
@@ -159,13 +159,13 @@ import Testing
         try scene.associate(100)
         scene.clock.advance(byMilliseconds: 20)
         try scene.publish(1)
-        // The same again, and another actor at the same rate, change nothing.
+        // An equal association, and another actor with the same rate, change nothing.
         try scene.associate(100)
         try scene.associate(100, actorId: CoatyUUID())
         try await scene.clock.untilSleeping(untilMilliseconds: strategy == .Sample ? 100 : 120)
         try scene.associate(200)
         try await scene.clock.untilSleeping()
-        // The intervals begin anew with the rate.
+        // The intervals start again with the new rate.
         scene.clock.advance(byMilliseconds: 150)
         try scene.publish(2)
         try await scene.clock.untilSleeping(untilMilliseconds: strategy == .Sample ? 220 : 370)
@@ -189,7 +189,7 @@ import Testing
         if strategy != .None { #expect(try scene.publish(2) == .pending) }
         try scene.associate(nil, route: nil)
         if strategy != .None { try await scene.clock.untilSleeping(untilMilliseconds: 100) }
-        // That was the last association but one.
+        // One association is left after this one is removed.
         try scene.associate(nil, route: nil, actorId: other)
         try await scene.clock.untilSleeping()
         #expect(try scene.publish(3) == .discarded)
@@ -317,7 +317,7 @@ import Testing
     }
 }
 
-/// Records how many dropped values the log reports.
+/// A log handler that records the reported numbers of dropped values.
 private struct RecordingLogHandler: LogHandler {
     let log: Recorder<String>
     var metadata: Logger.Metadata = [:]

@@ -5,12 +5,12 @@ import Testing
 
 /// Evaluations of several hundred thousand pairs.
 @ControllerActor @Suite(.timeLimit(.minutes(2))) struct LongEvaluationTests {
-    /// What decides on the pairs. An actor is associated if its name is the operating state of the context.
+    /// The code that decides on pairs. An actor is associated if its name is the operating state of the context.
     enum Decider: CaseIterable {
         case filter, closure, override
     }
 
-    /// A router that records what happens while it evaluates an Update.
+    /// A router that records steps of other tasks while it evaluates an Update event.
     private class ObservedRouter: RuleBasedIoRouter {
         let progress = EvaluationProgress()
 
@@ -23,7 +23,7 @@ import Testing
         ) { progress.end() }
     }
 
-    /// The same, with an override that decides.
+    /// The same, with a method override that decides.
     private final class OverridingRouter: IoRouter {
         let progress = EvaluationProgress()
 
@@ -53,6 +53,8 @@ import Testing
         return try IoAssociationRule.rules(JSONDocument(Array(text.utf8)).root)
     }
 
+    /// Returns rules with a closure.
+    ///
     /// - Parameter onCall: called for each pair.
     private static func closureRules(onCall: @escaping @ControllerActor () -> Void = {}) -> [IoAssociationRule] {
         [
@@ -63,7 +65,7 @@ import Testing
         ]
     }
 
-    /// Lets a router route many pairs, 200,000 by default, of which none is associated.
+    /// Adds points with many pairs, 200,000 by default, none of which is associated.
     private static func populate<Router>(
         _ scene: RouterScene<Router>,
         sourceCount: Int = Self.sourceCount
@@ -92,7 +94,7 @@ import Testing
         let ticking = Task {
             while !Task.isCancelled {
                 progress.step()
-                // Leaves the processor to others.
+                // Yields the processor to other tasks.
                 try await Task.sleep(for: .microseconds(100))
             }
         }
@@ -146,7 +148,7 @@ import Testing
         let evaluation = Task { await scene.router.evaluate() }
         try await first.value
         try await second.value
-        #expect(await evaluation.value.isEmpty, "everything was decided")
+        #expect(await evaluation.value.isEmpty, "all pairs had been decided")
         #expect(scene.router.associations == [IoAssociation(ioSourceId: "late", ioActorId: "a8")])
         let events = scene.broker.published[before...].compactMap { message -> String? in
             guard message.topic.contains("/\(scene.id)"), !message.topic.contains("/DSC/") else { return nil }
@@ -179,7 +181,7 @@ import Testing
         #expect(calls.steps - start < Self.sourceCount * Self.actorCount / 2)
         print("pairs decided before the stop:", calls.steps - start)
         #expect(await evaluation.value.isEmpty)
-        #expect(scene.router.progress.stepsWhileEvaluating.count == evaluations, "the update was not made")
+        #expect(scene.router.progress.stepsWhileEvaluating.count == evaluations, "the update was not applied")
         #expect(scene.router.associations.isEmpty)
         let events = scene.broker.published[before...].filter { $0.topic.contains("/\(scene.id)") }
         let dissolved = events.filter { $0.topic.contains("/ASC:") }
@@ -193,7 +195,7 @@ import Testing
     }
 }
 
-/// Counts the steps of something else while a router evaluates.
+/// Counts the steps of another task while a router evaluates.
 @ControllerActor private final class EvaluationProgress {
     private(set) var steps = 0
     private(set) var isEvaluating = false

@@ -1,10 +1,10 @@
 import TestSupport
 @testable import Coaty
 
-/// Random IO nodes, contexts and rules, the same for the same seed.
+/// Random IO nodes, contexts and rules, which are the same for the same seed.
 struct RandomNetwork {
     private var generator: SeededGenerator
-    /// Few of each, so that they meet.
+    /// Few values of each kind, so that they often match.
     private let valueTypes = ["a", "b", "Z\u{FC}rich", "Zu\u{308}rich"]
     private let states = ["normal", "emergency", "off"]
     private let nodeIds = (0..<12).map { "node-\($0)" }
@@ -24,7 +24,7 @@ struct RandomNetwork {
 
     mutating func nodeId() -> String { pick(nodeIds) }
 
-    /// An Advertise of a node of the context.
+    /// Returns the payload of an Advertise event with a node of the context.
     mutating func node(named name: String = "ctx") throws -> Payload {
         var members = [
             #""coreType":"IoNode""#, #""objectType":"coaty.IoNode""#, #""objectId":"\#(nodeId())""#,
@@ -53,7 +53,7 @@ struct RandomNetwork {
         .joined(separator: ",")
     }
 
-    /// A context in one of its states.
+    /// Returns a context in one of its states.
     mutating func context() throws -> IoContext {
         let text = #"""
             {"coreType":"IoContext","objectType":"com.example.Context","objectId":"ctx-id","name":"ctx",

@@ -3,7 +3,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// A router in memory, and an agent that publishes for all others and receives the events of the router.
+/// A router on an in-memory broker, and an agent that publishes for all other agents and receives the router's events.
 @ControllerActor
 struct RouterScene<Router: IoRouter> {
     let broker: TopicBroker
@@ -55,7 +55,7 @@ struct RouterScene<Router: IoRouter> {
         try others.publishDeadvertise(.with(objectIds: ids))
     }
 
-    /// Updates the context, and waits for the Complete.
+    /// Updates the context, and waits for the Complete event.
     func update(_ context: sending IoContext) async throws {
         let event = try UpdateEvent.with(object: context)
         try await withPatience { [others] in
@@ -66,7 +66,7 @@ struct RouterScene<Router: IoRouter> {
 
     /// Returns the new association events of the router, after it has handled everything published before.
     mutating func news() async throws -> [String] {
-        // The Complete comes behind everything.
+        // The router sends the Complete event after all earlier events.
         let json = try #require(router.ioContextJSON)
         try await update(#require(try PayloadCoder.object(json) as? IoContext))
         let all = received.values
@@ -79,12 +79,13 @@ struct RouterScene<Router: IoRouter> {
         await others.stop()
     }
 
-    /// Returns the association events so far, when there are at least so many.
+    /// Waits until the router has published this number of association events, and returns all of them.
     nonisolated func waitForNews(_ count: Int) async throws -> [String] { try await received.wait(for: count) }
 }
 
 extension AssociateEvent {
-    /// `source>actor`, with `-` before it where it is dissolved, else with the rate and the route, where it is external.
+    /// The association as `source>actor`: with `-` in front if it is dissolved, otherwise with the rate, and with the
+    /// route if it is external.
     fileprivate var line: String {
         let pair = "\(data.ioSourceId)>\(data.ioActorId)"
         guard let route = data.associatingRoute else { return "-" + pair }

@@ -4,10 +4,10 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// A router that decides on changes only has the same associations as one that decides on all pairs each time.
+/// A router that only decides on changes, compared with one that decides on all pairs each time.
 @Suite struct RoutingModelTests {
-    /// The associations that the agents know from changes. Both the agent of the source and that of the actor must have
-    /// received an association since they have their nodes.
+    /// The associations that agents know from changes. The agents of both points must have received an association
+    /// since they have had their nodes.
     private struct Listener {
         struct Association: Equatable {
             let route: String
@@ -25,10 +25,10 @@ import Testing
 
         mutating func receive(_ key: [CoatyUUID], _ current: Association?, _ place: String) {
             if let current {
-                #expect(known[key] != current, "\(place): nothing new")
+                #expect(known[key] != current, "\(place): the change adds nothing")
                 known[key] = current
             } else {
-                #expect(known.removeValue(forKey: key) != nil, "\(place): nothing to dissolve")
+                #expect(known.removeValue(forKey: key) != nil, "\(place): the change dissolves an unknown association")
             }
         }
 
@@ -112,12 +112,12 @@ import Testing
             #expect(listener.rates == Dictionary(uniqueKeysWithValues: wanted.map { ($0.key, $0.updateRate) }))
             listener.checkNodes(table, "step \(step)")
         }
-        #expect(try await table.preview(verdicts()).isEmpty, "everything was decided")
+        #expect(try await table.preview(verdicts()).isEmpty, "all pairs had been decided")
         for association in table.removeAll().removed { listener.receive(association.key, nil, "at the end") }
         #expect(listener.known.isEmpty && table.associationCount == 0)
     }
 
-    /// A node that would make too many pairs is refused, and accepted when the other nodes are gone.
+    /// A node that would lead to too many pairs is refused; it is accepted when the other nodes have left.
     @Test func nodeWithTooManyPairsIsRefused() async throws {
         let none: IoRoutingTable.Verdicts = { _ in .constant(false) }
         var table = IoRoutingTable { sourceId, route in route ?? "coaty/3/-/IOV/\(sourceId)" }
@@ -145,7 +145,7 @@ import Testing
         #expect(table.nodes.count == 1)
     }
 
-    /// The same over the wire, from the Associate events of the router.
+    /// The published Associate events lead to the same associations.
     @Test(.timeLimit(.minutes(2)), arguments: 0..<8 as Range<UInt64>)
     @ControllerActor func publishesOnlyChanges(seed: UInt64) async throws {
         var random = RandomNetwork(seed: 1_000 + seed)
@@ -186,7 +186,7 @@ import Testing
                 let json = try #require(payload.json["object"])
                 let node = try #require(try PayloadCoder.object(json) as? IoNode)
                 try observer.publishAdvertise(AdvertiseEvent(payload: payload))
-                // A node of another agent is another node.
+                // A node with the same id of another agent is another node.
                 if let agent = agents[node.objectId], agent != node.parentObjectId {
                     naive.remove(node.objectId)
                 }
@@ -207,7 +207,7 @@ import Testing
                 controller.rules = naive.rules
             default: break
             }
-            // The context is updated in each step: its Complete comes behind all that the step brings about.
+            // Each step updates the context; the Complete event follows all other events of the step.
             let updated = try random.context()
             naive.context = try view(updated)
             let update = Task {

@@ -3,9 +3,9 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// How much work the rules of a router may take.
+/// Limits on the work of a router's rules.
 @ControllerActor @Suite(.timeLimit(.minutes(1))) struct RoutingWorkTests {
-    /// Text that takes some thousand steps to compare.
+    /// A text whose comparison takes some thousand steps.
     private static let text = String(repeating: "x", count: 60_000)
     private static let longText = String(repeating: "x", count: 120_000)
 
@@ -62,7 +62,7 @@ import Testing
         #"["actorNode.characteristics.text",["Equals",{"property":"sourceNode.characteristics.text"}]]"#
 
     @Test func conditionsOnOneObjectAreEvaluatedOnce() async throws {
-        // Some thousand steps each: judged for each pair, they take many millions.
+        // Each rule takes some thousand steps. Evaluated for each pair, they would take many millions.
         let rules = try Self.rules(
             #"["actorNode.characteristics.text",["Equals","\#(Self.text)y"]]"#,
             #"["sourceNode.characteristics.text",["Equals","\#(Self.text)z"]]"#,
@@ -84,13 +84,13 @@ import Testing
         _ = try await table.take(sources, json: sourcesJSON, verdicts)
         #expect(table.excess == nil)
         let changes = try await table.take(actors, json: actorsJSON, verdicts)
-        // The other rule would hold for one actor, but shares the budget.
+        // The other rule would hold for one actor, but both rules share the budget.
         #expect(changes.isEmpty)
         let excess = try #require(table.excess)
         #expect(!excess.isOfRun && excess.ioSourceId.string == "s-0" && excess.ioActorId.string == "a-0")
         let current = table
         await #expect(throws: RoutingExcess.self) { try await current.preview(verdicts) }
-        // A newer version of the node is smaller.
+        // A newer version of the node has fewer points.
         let (smaller, smallerJSON) = try Self.node("a", actors: 2)
         _ = try await table.take(smaller, json: smallerJSON, verdicts)
         #expect(table.excess == nil && table.associationCount == 2)
@@ -108,7 +108,7 @@ import Testing
         await #expect(throws: IoRoutingTable.Refusal.tooMuchWork) {
             try await copy.take(large, json: largeJSON, verdicts)
         }
-        // Other nodes go on, also after all pairs are decided again.
+        // Other nodes keep their associations, also after all pairs have been decided again.
         #expect(try await table.evaluate(verdicts).isEmpty && table.excess == nil)
     }
 

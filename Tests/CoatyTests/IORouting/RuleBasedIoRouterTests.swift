@@ -19,7 +19,7 @@ import Testing
         return try IoAssociationRule.rules(JSONDocument(Array("[\(texts.joined(separator: ","))]".utf8)).root)
     }
 
-    /// A source of `v`, one of `w`, and an actor of each for both states.
+    /// Advertises a source of `v`, a source of `w`, and an actor of each for both states.
     private static func advertise(_ scene: Scene) throws {
         try scene.advertise(
             IoNode("n1", sources: [IoSource("v"), IoSource("w", of: "w")]),
@@ -105,7 +105,7 @@ import Testing
         #expect(try await scene.router.preview().isEmpty)
         #expect(forContext.added.count == 2 && forContext.removed.count == 2)
         #expect(forBoth.added.count == 2 && forBoth.removed.count == 1)
-        #expect(try await scene.news() == [], "nothing was done")
+        #expect(try await scene.news() == [], "no association changed")
         #expect(scene.router.associations == associations)
         #expect(scene.router.rules.count == 1 && scene.router.ioContext?.custom["operatingState"] == "normal")
 
@@ -136,7 +136,7 @@ import Testing
         await scene.end()
     }
 
-    /// Keeps the changes that it receives.
+    /// A router that records the changes that it receives.
     private final class Hooked: RuleBasedIoRouter {
         var calls: [String] = []
 

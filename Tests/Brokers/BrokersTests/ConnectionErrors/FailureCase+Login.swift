@@ -3,7 +3,7 @@ import CoatyMQTT
 import TestSupport
 
 extension FailureCase {
-    /// Brokers that answer CONNECT with a refusal.
+    /// Brokers that refuse the CONNECT.
     static let login = [
         FailureCase("RabbitMQ, wrong password", .badCredentials) {
             Setup(failingOptions(try Bench.port(ofNode: 1), wrongPassword))
@@ -29,7 +29,7 @@ extension FailureCase {
         options.password = secret
     }
 
-    /// Returns a mosquitto that lets in nobody.
+    /// Starts a mosquitto that accepts no client.
     private static func closedBroker() throws -> BrokerProcess {
         try BrokerProcess(
             files: ["passwords": ""],

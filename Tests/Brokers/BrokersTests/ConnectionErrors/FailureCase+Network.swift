@@ -18,7 +18,7 @@ extension FailureCase {
             return Setup(failingOptions(proxy.port), proxy)
         },
         FailureCase("connection closed upon CONNECT", .closed) {
-            // The proxy finds nobody at this port, and closes the connection.
+            // The proxy can't connect to this port, and closes the connection.
             let proxy = try await FaultProxy(before: try FreePort.tcp())
             return Setup(failingOptions(proxy.port), proxy)
         },

@@ -3,7 +3,7 @@ import CoatyMQTT
 import TestSupport
 
 extension FailureCase {
-    /// Connections that TLS does not let come up.
+    /// Connections whose TLS handshake fails.
     static let tls = [
         FailureCase("broker's certificate of another authority", .tlsUnknownAuthority) {
             try secured("broker", authority: "other-ca.pem")
@@ -45,13 +45,13 @@ extension FailureCase {
         },
     ]
 
-    /// Returns a mosquitto with TLS, and options to reach it.
+    /// Starts a mosquitto with TLS, and returns options to connect to it.
     ///
     /// - Parameters:
     ///   - certificate: the name of the broker's certificate.
     ///   - authority: the file of the authority that the agent trusts; nil for those of the system.
     ///   - client: the files of the agent's certificate and private key.
-    ///   - demandsCertificate: whether the broker asks for a client certificate.
+    ///   - demandsCertificate: whether the broker requires a client certificate.
     static func secured(
         _ certificate: String,
         authority: String? = "ca.pem",

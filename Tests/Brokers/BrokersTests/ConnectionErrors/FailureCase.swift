@@ -4,7 +4,7 @@ import Testing
 
 /// A broker that an agent can't connect to.
 struct FailureCase: Sendable, CustomTestStringConvertible {
-    /// A broker, and how an agent tries to reach it.
+    /// A broker, and the options with which an agent tries to connect to it.
     struct Setup: Sendable {
         /// The options of the agent.
         var options: MQTTClientOptions
@@ -17,14 +17,14 @@ struct FailureCase: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// What is wrong.
+    /// The description of the failure.
     let name: String
-    /// The reason that the agent is to give.
+    /// The reason that the agent must report.
     let reason: ConnectionError.Reason
     /// Starts the broker.
     let setUp: @Sendable () async throws -> Setup
 
-    /// A text that no message may hold.
+    /// A text that must not occur in any message.
     static let secret = "very-secret-word"
 
     var testDescription: String { name }

@@ -67,7 +67,7 @@ private struct IOScene {
     func checkValue(_ source: IoSource) async throws {
         let received = ReceivedValues<AnyCodable?>()
         let subscription = receiver.subscribe(ioValuesOf: actorId) { received.append($0.value) }
-        // An association is known a moment before the broker has the subscription of its route, so values are repeated.
+        // An association is reported before the broker has the subscription to its route, so publish values repeatedly.
         try await eventually("a value arrives", within: 10) {
             try sender.publishIoValue(.with(ioSource: source, value: AnyCodable(21.5)))
             return received.count > 0

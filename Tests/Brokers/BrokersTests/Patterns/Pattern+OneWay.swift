@@ -1,7 +1,7 @@
 import Coaty
 
 extension Pattern {
-    /// Events that nobody answers.
+    /// Events without responses.
     static let oneWay = [
         Pattern("Advertise by core type") { scene in
             let object = makeObject(Dotted.objectType)

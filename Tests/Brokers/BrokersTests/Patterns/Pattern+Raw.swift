@@ -2,12 +2,12 @@ import Coaty
 import Testing
 
 extension Pattern {
-    /// Topics outside of Coaty's own.
+    /// Topics outside of Coaty's topic structure.
     static let raw = [
         Pattern("Raw, exact topic") { scene in
             try await checkRaw(scene, filter: Dotted.rawTopic, topic: Dotted.rawTopic)
         },
-        // `+` stands for one level of the topic as the broker delivers it, so the level itself has no dot.
+        // `+` matches one level of the topic as delivered, so the level must not contain a dot.
         Pattern("Raw, filter with +") { scene in
             try await checkRaw(scene, filter: "plant.a/+/temperature", topic: "plant.a/line1/temperature")
         },
@@ -25,7 +25,8 @@ extension Pattern {
         try await scene.connect()
         try scene.sender.publishRaw(.with(topic: topic, payload: "21.5"))
         try await eventually("the message arrives", within: 10) { received.count > 0 }
-        // An exact filter gives back the topic; behind a wildcard nobody knows which of the separators were dots.
+        // With an exact filter, the agent restores the topic; with a wildcard, it is unknown which separators were
+        // dots.
         if filter == topic {
             #expect(received.values == ["\(topic) 21.5"])
         } else {

@@ -1,7 +1,7 @@
 import Coaty
 
 extension Pattern {
-    /// Requests and their answers.
+    /// Requests and their responses.
     static let twoWay = [
         Pattern("Discover and Resolve") { scene in
             try await scene.check(

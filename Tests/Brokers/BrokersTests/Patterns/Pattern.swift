@@ -1,6 +1,6 @@
 import Testing
 
-/// A communication pattern between two agents, checked with names that hold dots.
+/// A communication pattern between two agents, checked with names that contain dots.
 struct Pattern: Sendable {
     /// The name of the pattern, for the list of test cases.
     let name: String
@@ -11,7 +11,7 @@ struct Pattern: Sendable {
     static let all = oneWay + twoWay + raw + ioRouting
 }
 
-/// Names of every kind, all with dots.
+/// Names of every kind, all of which contain dots.
 enum Dotted {
     static let objectType = "com.example.plant.Job"
     static let channel = "com.example.news.today"

@@ -2,9 +2,9 @@ import CoatyMQTT
 import TestSupport
 import Testing
 
-/// Every communication pattern with names that hold dots.
+/// Every communication pattern with names that contain dots.
 @Suite(.serialized, .needsBrokers, .timeLimit(.minutes(2))) struct PatternTests {
-    /// A pattern, and where its agents connect.
+    /// A pattern, and the nodes that its agents connect to.
     struct Case: Sendable, CustomTestStringConvertible {
         let pattern: Pattern
         let namespace: String
@@ -42,7 +42,7 @@ import Testing
         )
     }
 
-    /// A broker that keeps topics as they are, with either option.
+    /// Mosquitto keeps topics unchanged, so the patterns work with either dialect.
     @Test(arguments: Pattern.all.map(\.name), [TopicDialect.plain, .slashes])
     func worksOnMosquitto(_ name: String, _ dialect: TopicDialect) async throws {
         let pattern = try #require(Pattern.all.first { $0.name == name })

@@ -4,9 +4,9 @@ import Testing
 
 /// Two agents on the ends of a route.
 struct Scene: Sendable {
-    /// The agent that publishes or asks.
+    /// The agent that publishes or sends requests.
     let sender: CommunicationManager
-    /// The agent that observes or answers.
+    /// The agent that observes or responds.
     let receiver: CommunicationManager
 
     /// Creates the agents; ``connect()`` starts them.
@@ -17,8 +17,8 @@ struct Scene: Sendable {
 
     /// Starts both agents, and returns when an event of each has reached the other.
     ///
-    /// A node of a cluster may acknowledge a subscription a moment before the other nodes know of it. What the agents observe
-    /// before this call is known to both nodes after it.
+    /// A node of a cluster may acknowledge a subscription before the other nodes know it. After this call, both nodes
+    /// know all earlier subscriptions of the agents.
     func connect() async throws {
         let agents = [sender, receiver]
         let topic = "barrier/\(UUID().uuidString)"
@@ -44,9 +44,9 @@ struct Scene: Sendable {
     /// Checks that the receiver gets an event of the sender once.
     ///
     /// - Parameters:
-    ///   - observation: what the receiver observes.
-    ///   - describe: writes an event for the comparison; nil for an event that does not count.
-    ///   - expected: the description of the event.
+    ///   - observation: the observation of the receiver.
+    ///   - describe: returns a description of an event for the comparison; nil for an event that does not count.
+    ///   - expected: the expected description.
     ///   - publish: publishes the event.
     func check<Event>(
         _ observation: EventObservation<Event>,
@@ -69,14 +69,14 @@ struct Scene: Sendable {
         #expect(received.values == [expected])
     }
 
-    /// Checks that the sender gets an answer of the receiver to a request.
+    /// Checks that the sender gets the receiver's response to a request.
     ///
     /// - Parameters:
-    ///   - observation: what the receiver observes.
-    ///   - answer: answers a request; called for requests of other agents too.
-    ///   - request: what the sender asks.
-    ///   - describe: writes an answer for the comparison.
-    ///   - expected: the description of the answer.
+    ///   - observation: the observation of the receiver.
+    ///   - answer: responds to a request; it is also called for requests of other agents.
+    ///   - request: the sender's request.
+    ///   - describe: returns a description of a response for the comparison.
+    ///   - expected: the expected description.
     func check<Request: RequestEvent>(
         _ observation: EventObservation<Request>,
         answer: @escaping @Sendable (Request) throws -> Void,

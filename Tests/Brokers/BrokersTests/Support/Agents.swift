@@ -19,7 +19,7 @@ func options(
     return CommunicationOptions(namespace: namespace, mqttClientOptions: options)
 }
 
-/// Returns an agent that is not yet started.
+/// Creates an agent without starting it.
 func makeAgent(_ options: CommunicationOptions, ioNodes: [IoNode] = []) throws -> CommunicationManager {
     try CommunicationManager(identity: Identity(name: "Agent"), ioNodes: ioNodes, options: options)
 }
@@ -34,7 +34,7 @@ final class OnlinePeriods: Sendable {
     private let received: ReceivedValues<Int>
     private let task: Task<Void, Never>
 
-    /// Observes an agent until this is released.
+    /// Starts observing an agent; ends when the object is released.
     init(_ agent: CommunicationManager) {
         let received = ReceivedValues<Int>()
         let periods = agent.onlinePeriods()

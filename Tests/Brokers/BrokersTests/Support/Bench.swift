@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What `Tests/Brokers/run` provides, by environment variables.
+/// The environment variables that `Tests/Brokers/run` sets.
 enum Bench {
     private static let environment = ProcessInfo.processInfo.environment
 
@@ -13,12 +13,12 @@ enum Bench {
         try #require(environment["COATY_BROKERS"], "set COATY_BROKERS to the folder Tests/Brokers") + "/" + name
     }
 
-    /// Returns the path of a file that `make-certificates` has made.
+    /// Returns the path of a file created by `make-certificates`.
     static func certificate(_ name: String) throws -> String {
         try #require(environment["COATY_BROKERS_CERTIFICATES"], "set COATY_BROKERS_CERTIFICATES") + "/" + name
     }
 
-    /// The file that takes the report; nil where none is wanted.
+    /// The file to write the report to; nil for no report.
     static let reportFile = environment["COATY_BROKERS_REPORT"]
 
     /// Returns the MQTT port of a RabbitMQ node.

@@ -1,19 +1,19 @@
 import Foundation
 import TestSupport
 
-/// The program `fault-proxy` before a broker of 127.0.0.1, until the object is released.
+/// A `fault-proxy` process in front of a broker on 127.0.0.1, which runs until the object is released.
 final class FaultProxy: Sendable {
-    /// A control packet that has passed the proxy, or reached it.
+    /// A control packet that the proxy has received from a client.
     struct Packet {
-        /// Which connection, from 1.
+        /// The number of the connection, from 1.
         let connection: Int
-        /// The name as in the MQTT specification.
+        /// The name of the packet type in the MQTT specification.
         let type: String
         /// The number of topic filters.
         let filters: Int
     }
 
-    /// Where it listens.
+    /// The port of the proxy.
     let port: UInt16
     private let pid: pid_t
     private let process: ChildProcess
@@ -23,7 +23,7 @@ final class FaultProxy: Sendable {
     ///
     /// - Parameters:
     ///   - upstream: the port of the broker.
-    ///   - arguments: the faults.
+    ///   - arguments: the arguments for the faults.
     init(before upstream: UInt16, _ arguments: [String] = []) async throws {
         logFile = FileManager.default.temporaryDirectory.appending(path: "fault-proxy-\(UUID().uuidString)").path
         let process = try ChildProcess(
@@ -42,7 +42,7 @@ final class FaultProxy: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: logFile) }
 
-    /// Lets the proxy stop forwarding; connections stay open, and new ones are accepted.
+    /// Makes the proxy stop forwarding. Connections stay open, and new ones are accepted.
     func freeze() { kill(pid, SIGUSR1) }
 
     /// Ends ``freeze()``.
@@ -51,7 +51,7 @@ final class FaultProxy: Sendable {
     /// Closes all connections.
     func cut() { kill(pid, SIGHUP) }
 
-    /// The log, in lines.
+    /// The lines of the log.
     var log: [Substring] {
         ((try? String(contentsOfFile: logFile, encoding: .utf8)) ?? "").split(separator: "\n")
     }

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// The measured times and the tables of a run, as Markdown: on standard output as they come, and in the file that
+/// The measured times and tables of a run, as Markdown: immediately on standard output, and in the file that
 /// `COATY_BROKERS_REPORT` names.
 enum Report {
     private static let sections = Mutex<[(title: String, lines: [String])]>([])
@@ -15,7 +15,7 @@ enum Report {
         append(row(cells), to: section, header: header)
     }
 
-    /// Writes seconds with two decimals.
+    /// Formats seconds with two decimals.
     static func seconds(_ value: Double) -> String { String(format: "%.2f s", value) }
 
     private static func row(_ cells: [String]) -> String {

@@ -1,4 +1,4 @@
-/// Why a test can't go on.
+/// An error that ends a test.
 struct Failed: Error, CustomStringConvertible {
     /// The reason in words.
     let description: String
@@ -9,11 +9,11 @@ struct Failed: Error, CustomStringConvertible {
 /// Waits until a condition holds, without blocking the thread.
 ///
 /// - Parameters:
-///   - what: names the condition if it does not hold in time.
-///   - limit: seconds after which this throws.
-///   - details: adds what is known to the error.
-/// - Returns: the seconds that it took.
-/// - Throws: ``Failed`` if the condition does not hold in time; what the condition throws.
+///   - what: a description of the condition for the error.
+///   - limit: maximum time in seconds.
+///   - details: returns more information for the error.
+/// - Returns: the time until the condition held, in seconds.
+/// - Throws: ``Failed`` if the condition does not hold in time; errors of the condition.
 @discardableResult
 func eventually(
     _ what: String,
@@ -34,6 +34,6 @@ func eventually(
 }
 
 extension ContinuousClock.Instant {
-    /// The seconds that have passed since.
+    /// The time since this instant, in seconds.
     var secondsUntilNow: Double { duration(to: .now) / .seconds(1) }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// What clients are shown of their own permissions.
+/// The description of a client's own permissions.
 @Suite struct AccessExplanationTests {
     private let grants = #"""
         [{"observe":["advertise"],"types":["com.a"],"where":["object.site",["Equals",{"property":"principal.site"}]]},

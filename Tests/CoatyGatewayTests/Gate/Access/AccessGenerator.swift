@@ -3,17 +3,17 @@ import TestSupport
 
 @testable import CoatyGateway
 
-/// A request, and the same as plain texts for the reference.
+/// A request, with its parts as plain texts for the reference.
 struct AccessCase {
     var request: AccessRequest
-    /// The list of a grant that it is compared with.
+    /// The list of a grant that must cover the name.
     let key: String?
     let name: String?
     let core: String?
     let roots: [String: AnyCodable]
 }
 
-/// Random grants, and requests that have a good chance of being about them.
+/// Random grants, and random requests that are likely to be covered.
 struct AccessGenerator {
     static let types = [
         "com.example.Lamp", "com.example.Door", "com.other.Gate", "coaty.IoNode", "coaty.Task", "Task", "a*", #"b\c"#,
@@ -131,7 +131,7 @@ struct AccessGenerator {
 
     // MARK: - Principals and requests
 
-    /// A token has most of the attributes.
+    /// Returns attributes of a token; most attributes are likely to be present.
     mutating func attributes() -> AnyCodable {
         var members: [String: AnyCodable] = [:]
         if chance(0.8) { members["site"] = pick(["hall-1", "hall-1", "hall-1", "hall-2"]) }
@@ -190,7 +190,7 @@ struct AccessGenerator {
             switch Int.random(in: 0..<10, using: &random) {
             case 0: return (.anyObject, nil, nil)
             case 1, 2: return (.coreType(core), nil, core.rawValue)
-            // Where core types are reserved, the object type of one stands for it.
+            // If core types are reserved, the object type of a core type stands for it.
             case 3, 4: return (.objectType(WireName(type)), type, isStrict && type == "coaty.IoNode" ? "IoNode" : nil)
             default: return (.object(core, WireName(type)), type, core.rawValue)
             }

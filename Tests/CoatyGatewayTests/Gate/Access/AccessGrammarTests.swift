@@ -3,7 +3,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// What the configuration of access refuses, and where.
+/// Errors in the configuration of access, and their locations.
 @Suite struct AccessGrammarTests {
     private static let digest = String(repeating: "0", count: 64)
 
@@ -180,7 +180,7 @@ import Testing
         try expectError(tokens(1_001), "/tokens", "more than 1000 tokens")
     }
 
-    /// The table of the specification, as text: verb, pattern, dimension, root, o(thers) or r(etain).
+    /// The patterns of the specification, one in each line: verb, pattern, dimension, root, o(thers) or r(etain).
     @Test func patternsHaveTheirNamesAndRoots() {
         let table = """
             publish advertise types object o

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Who may do what if nobody has configured it.
+/// Access if no access is configured.
 @Suite struct AccessModeDecisionTests {
     private func mode(_ flags: [String: String]) throws -> AccessMode {
         try AccessMode(try GatewaySettings(flags: flags, environment: [:], file: nil)) { "generated" }
@@ -37,7 +37,7 @@ import Testing
         let settings = try GatewaySettings(flags: flags, environment: ["COATY_GATEWAY_TOKEN": token], file: nil)
         #expect(try AccessMode(settings) { "" } == .token(token, isGenerated: false))
         guard case .open(_?) = try mode(flags.merging(["access": "open"]) { $1 }) else {
-            Issue.record("--access open")
+            Issue.record("expected access without restrictions")
             return
         }
     }

@@ -16,7 +16,7 @@ extension AccessConfiguration {
         try self.init(JSONView(text: json))
     }
 
-    /// One role `r` with these grants, for the token `t` and for anonymous clients.
+    /// Creates a configuration with one role `r`, which has these grants, for the token `t` and for anonymous clients.
     init(grants: String, attributes: String = "{}") throws {
         let digest = String(repeating: "a", count: 64)
         try self.init(
@@ -31,7 +31,7 @@ extension AccessConfiguration {
 extension Policy {
     struct NoPermissions: Error {}
 
-    /// The permissions of the token `t` with these grants.
+    /// Returns the permissions of the token `t` with these grants.
     static func permissions(
         _ grants: String,
         attributes: String = "{}",
@@ -65,7 +65,7 @@ extension Admission {
     }
 }
 
-/// Reads JSON.
+/// JSON values by type.
 extension AnyCodable {
     var array: [AnyCodable]? {
         if case .array(let elements) = self { elements } else { nil }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// The roles of client certificates, by their names.
+/// Roles of client certificates, by the certificates' names.
 @Suite struct CertificateAccessTests {
     private static let roles = """
         "roles":{"a":[{"read":["info"]}],"b":[{"read":["status"]}],"named":[{"read":["objects"],"types":["*"],\
@@ -42,7 +42,7 @@ import Testing
     @Test func aNameWithoutAnEntryHasNoAccess() throws {
         let policy = try Self.policy(#"[{"name":"device-*","roles":["a"]}]"#)
         #expect(Self.permissions("other", policy) == nil)
-        // A token or user of the same name is somebody else.
+        // A token or user with the same name is another principal.
         #expect(policy.permissions(of: .token("device-1")) == nil)
         #expect(Self.permissions("device-1", .open)?.isUnrestricted == true)
     }
@@ -51,7 +51,7 @@ import Testing
         let policy = try Self.policy(#"[{"name":"device-*","roles":["a"]},{"name":"x*","roles":["named"]}]"#)
         let one = try #require(Self.permissions("device-1", policy))
         #expect(Self.permissions("device-2", policy) === one)
-        // A condition tests the name.
+        // A condition tests the name, so permissions are not shared.
         let x = try #require(Self.permissions("x", policy))
         #expect(Self.permissions("xx", policy) !== x)
     }

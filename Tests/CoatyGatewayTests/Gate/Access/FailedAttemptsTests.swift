@@ -32,12 +32,12 @@ import Testing
     }
 
     @Test mutating func keyWaitsPerAddressAreLimited() {
-        // All clients of a proxy, after a rotation.
+        // After a key rotation, all clients behind a proxy may wait for the new keys.
         for _ in 0..<100 { #expect(mayWait(for: "a", fetched: 0, at: 1) == true) }
         for id in ["b", nil, "d"] { #expect(mayWait(for: id, fetched: 0, at: 2) == true) }
         #expect(mayWait(for: "e", fetched: 0, at: 2) == false)
         #expect(mayWait(for: "a", fetched: 0, at: 3) == true)
-        // The keys were fetched, and it is not there.
+        // The keys have been fetched since, and do not include this one.
         #expect(mayWait(for: "a", fetched: 10, at: 12) == false)
         #expect(mayWait(for: "b", fetched: 10, from: "192.0.2.2", at: 12) == true)
         #expect(mayWait(for: "c", fetched: 10, at: 60) == false)
@@ -84,7 +84,7 @@ import Testing
 }
 
 @Suite struct ExpiringTableTests {
-    /// Compares the table with a list of its entries.
+    /// For random operations, the table behaves like a list of its entries.
     @Test func tableEqualsModel() {
         let start = ContinuousClock.now
         let (lifetime, capacity) = (5, 4)

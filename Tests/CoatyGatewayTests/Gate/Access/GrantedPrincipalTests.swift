@@ -6,7 +6,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Principals that the configuration does not list.
+/// Principals that are not listed in the configuration.
 @Suite struct GrantedPrincipalTests {
     private static let roles =
         #"{"viewer":[{"read":["status"]}],"named":[{"#
@@ -52,7 +52,7 @@ import Testing
         let policy = try Self.policy()
         let permissions = try Self.user(roles: ["admin", "viewer", "other"], under: policy).permissions(under: policy)
         #expect(permissions?.roles == ["viewer"])
-        // The built-in role is not in a claim by chance.
+        // A claim with the name of the built-in role must not grant it by accident.
         #expect(permissions?.isUnrestricted == false)
         #expect(try Self.user(roles: [], under: policy).permissions(under: policy)?.grants.isEmpty == true)
         #expect(try Self.user(under: .open).permissions(under: .open)?.isUnrestricted == true)

@@ -5,11 +5,11 @@ import Yams
 
 @testable import CoatyGateway
 
-/// The grant that a denial names: it allows the denied request and nothing else.
+/// The grant that a denial suggests: it allows the denied request, and nothing else.
 @Suite struct MissingGrantTests {
     private func missing(_ request: AccessRequest) -> String { Denial(request: request, failed: []).missing }
 
-    /// What the grant allows once it is pasted into a file.
+    /// Returns the permissions of a configuration with the suggested grant.
     private func permissions(_ missing: String) throws -> Permissions {
         let node = try #require(try Yams.compose(yaml: missing, .basic))
         return try Policy.permissions(PayloadCoder.encode(YAMLValue(node).json))
@@ -58,7 +58,7 @@ import Yams
         #expect(try self.permissions(self.missing(request)).decide(request).isAllowed)
     }
 
-    /// Names from clients that try everything: wildcards, escapes, YAML.
+    /// Names from malicious clients, with wildcards, escapes and YAML syntax.
     @Test func missingGrantAllowsItsRequestOnly() throws {
         var generator = AccessGenerator(seed: 17)
         let alphabet = [
@@ -110,7 +110,7 @@ import Yams
         #expect(others > 15_000)
     }
 
-    /// Whether what allows one request must, or may have to, allow the other.
+    /// Returns whether a grant for one request also covers the other one, or may cover it.
     private static func isPart(_ other: AccessRequest, of request: AccessRequest) -> Bool {
         guard other.verb == request.verb, other.pattern == request.pattern else { return false }
         if other.isOfOthers && !request.isOfOthers || other.isRetained && !request.isRetained { return false }
@@ -119,10 +119,10 @@ import Yams
         case (.coreType(let core), .object(let other, _)): core == other
         case (.object(_, let type), .object(_, let other)), (.objectType(let type), .object(_, let other)),
             (.object(_, let type), .objectType(let other)):
-            // Reserved core types have no grants for an object type.
+            // Grants for an object type do not cover reserved core types.
             type == other || Self.isReserved(request)
         case (.object(let core, _), .coreType(let other)): core == other
-        // Overlaps of filters are in the tests of topics.
+        // Overlapping topic filters are covered by ``TopicPatternTests``.
         case (.topic(let topic), .topic(let other)): topic.utf8.elementsEqual(other.utf8)
         case (.topicFilter, .topicFilter), (.topicFilter, .topic): true
         default: request.target == other.target

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Which names an entry of a grant covers.
+/// The names that an entry of a grant covers.
 @Suite struct NamePatternTests {
     private func set(_ entries: String...) throws -> NameSet { NameSet(try entries.map { try NamePattern($0) }) }
 
@@ -30,7 +30,7 @@ import Testing
         #expect(try NamePattern(NamePattern.escape(name)) == .name(WireName(name)))
     }
 
-    /// A request, and whether each of these entries of `types` covers it.
+    /// Each case has a request, the entries of `types` that cover it, and entries that do not.
     @Test(arguments: [
         (AccessTarget.object(.Task, WireName("com.a")), "com.a com.* * Task", "com.b Tas* User coaty.Task"),
         (.object(.Task, WireName("coaty.Task")), "coaty.Task coaty.* * Task", "Tas*"),

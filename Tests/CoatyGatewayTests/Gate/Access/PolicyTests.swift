@@ -4,7 +4,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Tokens, subjects, and what a reload keeps.
+/// Tokens, subjects, and permissions that a reload keeps.
 @Suite struct PolicyTests {
     private let digests = ["a", "b", "c"].map { String(repeating: $0, count: 64) }
 
@@ -88,7 +88,7 @@ import Testing
         let other = try policy(access(operator: "com.c"), replacing: old)
         #expect(changed(other) == [] && other.permissions(of: .anonymous) !== old.permissions(of: .anonymous))
         #expect(changed(try policy(access(viewer: "com.c"), replacing: old)) == ["one", "two", "root"])
-        // Equal to Swift, but not byte by byte.
+        // These texts are equal to Swift, but not byte by byte.
         let composed = try policy(access(site: "caf\u{e9}"))
         let decomposed = try policy(access(site: "cafe\u{301}"), replacing: composed)
         #expect(decomposed.permissions(of: .token("one")) !== composed.permissions(of: .token("one")))
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    /// Names of one grant and the condition of another do not add up.
+    /// The names of one grant and the condition of another cannot be combined.
     @Test func oneGrantMustCoverAll() throws {
         let grants = #"""
             [{"observe":["advertise"],"types":["com.a"],"where":["object.site",["Equals","hall-1"]]},
@@ -146,7 +146,7 @@ import Testing
         #expect(!retain("a") && retain("b"))
     }
 
-    /// The budget of one grant does not deny what the next one allows.
+    /// A grant that exceeds its budget does not affect the next grant.
     @Test func eachGrantHasItsOwnBudget() throws {
         let costly = #"{"observe":["advertise"],"types":["*"],"where":["object.text",["Like","%a%a%a%"]]}"#
         let cheap = #"{"observe":["advertise"],"types":["*"],"where":["object.site",["Exists"]]}"#

@@ -6,14 +6,15 @@ import Testing
 
 @testable import CoatyGateway
 
-/// The policy against a naive evaluation of the specification, over random policies, principals, requests and objects.
+/// The policy, compared with a naive evaluation of the specification for random policies, principals, requests and
+/// objects.
 ///
 /// `COATY_ACCESS_CASES` sets the number of cases.
 @Suite struct RandomAccessTests {
     private static let cases = ProcessInfo.processInfo.environment["COATY_ACCESS_CASES"].flatMap(Int.init) ?? 100_000
     private static let casesPerPolicy = 50
 
-    /// How many of the cases had each result.
+    /// The number of cases with each result.
     private struct Tally: CustomStringConvertible {
         var decisions = ["allowed": 0, "allowed by where": 0, "denied by where": 0, "denied": 0]
         var admissions = ["everything": 0, "conditional": 0, "denied": 0]

@@ -3,7 +3,7 @@ import Foundation
 
 @testable import CoatyGateway
 
-/// A naive evaluation of grants, written from their specification. At most 60 lines.
+/// A naive evaluation of grants, written from their specification in at most 60 lines.
 struct ReferencePolicy {
     let grants: [AnyCodable]
     let roots: [String: AnyCodable]
@@ -25,7 +25,7 @@ struct ReferencePolicy {
             return plain.hasSuffix("*") ? text.isEmpty || name?.hasPrefix(text) == true : text == name
         }
     }
-    /// Tries topics that have other levels than grants in the place of wildcards.
+    /// Replaces wildcards in the wanted filter by levels that no grant contains, and tests the resulting topics.
     private func covers(_ filter: String, _ wanted: String) -> Bool {
         (0...5).map { String(repeating: "/~", count: $0) }.allSatisfy {
             let names = wanted.replacing("/#", with: $0).replacing("+", with: "~").components(separatedBy: "/")
@@ -35,7 +35,7 @@ struct ReferencePolicy {
             return fits && zip(levels, names).allSatisfy { $0 == "+" || $0 == $1 }
         }
     }
-    /// 1 is true, -1 false, 0 unknown.
+    /// Returns 1 for true, -1 for false, and 0 for unknown.
     func truth(_ condition: AnyCodable) -> Int {
         if let parts = condition["and"]?.array { return parts.map(truth).min() ?? 1 }
         if let parts = condition["or"]?.array { return parts.map(truth).max() ?? -1 }

@@ -58,7 +58,7 @@ import Testing
         for (issued, used) in [(page, nil), (nil, page), (page, other)] {
             let ticket = issue(origin: issued)
             #expect(redeem(ticket, origin: used) == nil)
-            // It is used up.
+            // A ticket can be redeemed only once.
             #expect(redeem(ticket, origin: issued) == nil)
         }
         let ticket = issue(origin: page)

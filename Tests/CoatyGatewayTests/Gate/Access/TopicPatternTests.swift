@@ -4,7 +4,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Which topics and topic filters a filter of a grant covers.
+/// The topics and topic filters that a filter of a grant covers.
 @Suite struct TopicPatternTests {
     private func covers(_ grant: String, _ filter: String, _ dialect: TopicDialect = .plain) -> Bool {
         TopicPattern(grant, dialect).covers(filter: filter, dialect)
@@ -42,7 +42,7 @@ import Testing
         #expect(covers(grant, filter, .slashes) == isCovered)
     }
 
-    /// A topic has no wildcards.
+    /// Wildcard characters in a topic are literal.
     @Test func wildcardsOfTopicsAreLiteral() {
         #expect(matches("a/+", "a/+") && matches("a/#", "a/#"))
         #expect(!matches("a/+", "a/b/#"))
@@ -50,8 +50,8 @@ import Testing
         #expect(!matches("a/b", "a/+"))
     }
 
-    /// If a request's filter matches a topic, a filter that covers the request's matches it too. If the filter covers not, some
-    /// topic shows why.
+    /// If a grant covers a filter, it matches every topic that the filter matches. If it does not, some topic matches
+    /// only the filter.
     @Test(arguments: [TopicDialect.plain, .slashes])
     func coveredFilterMatchesNoMore(dialect: TopicDialect) {
         var random = SeededGenerator(seed: 10)
@@ -83,7 +83,7 @@ import Testing
                 #expect(isSubset, "\(grant) \(request)")
             } else if isSubset, !requested.isEmpty {
                 wronglyRefused += 1
-                // The topic above /# would be empty, which no topic is.
+                // The topic above /# would be empty, but topics are not empty.
                 #expect(request.hasPrefix("/") || request.hasPrefix("."), "\(grant) \(request)")
             }
         }

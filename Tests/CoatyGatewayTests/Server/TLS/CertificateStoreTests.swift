@@ -5,7 +5,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Certificates that are not valid, or not yet.
+/// Certificates that are expired or not yet valid.
 @Suite struct CertificateStoreTests {
     private static let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
     private let certificates: Certificates
@@ -35,7 +35,7 @@ import Testing
         let valid = store.context
         var beginning = Date()
         var error: CertificateError?
-        // Making a certificate takes a while.
+        // Repeat, because creating a certificate takes time.
         while error == nil {
             beginning = Date(timeIntervalSinceNow: 3)
             try certificates.make("future", from: beginning, until: Date(timeIntervalSinceNow: 3600))
@@ -45,12 +45,12 @@ import Testing
         #expect(error?.isEarly == true)
         await store.start()
         try waitUntil("it is loaded", within: 10) { store.context !== valid }
-        // The certificate has whole seconds.
+        // The times in a certificate are whole seconds.
         #expect(Date().timeIntervalSince(beginning) > -1)
         await store.stop()
     }
 
-    /// If none is valid, the newer one is as good.
+    /// If neither certificate is valid, the newer one is used.
     @Test func aCertificateReplacesAnInvalidOne() throws {
         for name in ["expired", "expired-too"] {
             try certificates.make(name, until: Date(timeIntervalSinceNow: -60))

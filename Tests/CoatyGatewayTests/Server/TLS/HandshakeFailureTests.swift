@@ -4,12 +4,12 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Why connections are counted as failed.
+/// Reasons of failed handshakes.
 @Suite struct HandshakeFailureTests {
-    /// The beginning of a ClientHello.
+    /// The first bytes of a ClientHello.
     private static let hello: [UInt8] = [22, 3, 1, 0, 200, 1, 0, 0, 196, 3, 3]
 
-    /// Sends bytes on a new connection, and expects that it is counted once, for a reason.
+    /// Sends bytes on a new connection, and expects one failure with the given reason.
     private func expect(
         _ reason: HandshakeFailure,
         _ scene: RelayScene,
@@ -40,7 +40,7 @@ import Testing
             try TLSClient(descriptor: scene.connect(), authorities: scene.certificates.path("other-ca.pem"))
         }
         try waitUntil("it is counted") { scene.relay.failures[.tls] == 3 }
-        // After the handshake, and before a request.
+        // The client disconnects after the handshake, before it has sent a request.
         _ = try scene.client()
         try waitUntil("it is counted") { scene.relay.failures[.closed] == 3 }
         await scene.relay.stop()
@@ -57,7 +57,7 @@ import Testing
     @Test func stopIsNotAFailure() async throws {
         let scene = try await RelayScene()
         let silent = try scene.connect()
-        // Taken before it, so that the silent one is there.
+        // This connection is accepted later, so the silent one is already registered.
         let pair = try scene.pair()
         await scene.relay.stop()
         var byte: UInt8 = 0

@@ -5,11 +5,11 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Connections whose client makes no progress, over TCP: they must not keep descriptors.
+/// Connections over TCP whose client makes no progress. They must not keep descriptors open.
 @Suite struct RelayEndTests {
     private static let webSocket = "GET /v1/ws HTTP/1.1\r\n"
 
-    /// The number of descriptors that this process has open.
+    /// Returns the number of open descriptors of this process.
     private func descriptors() throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
     }
@@ -18,18 +18,18 @@ import Testing
         let scene = try await RelayScene(flushTimeout: .milliseconds(300))
         let (client, server) = try scene.pair(scene.connectOverTCP(), request: Self.webSocket)
         _ = RelayScene.fill(server)
-        // As long as the server goes on, the client may take its time.
+        // While the server's end is open, the client may be slow.
         #expect(!client.isReset(within: 700))
         let open = try descriptors()
         if closes { close(server) } else { shutdown(server, Int32(SHUT_WR)) }
         #expect(client.isReset(within: 10_000))
-        // The client's socket, and both ends of the pair.
+        // The client's socket and both ends of the pair.
         try waitUntil("the descriptors are closed") { try descriptors() <= open - (closes ? 3 : 2) }
         if !closes { close(server) }
         await scene.relay.stop()
     }
 
-    /// The client has stopped sending before, so that both directions of the pair are shut when the server closes.
+    /// The client has ended its direction before, so both directions of the pair are shut down when the server closes.
     @Test func aClientThatHasEndedAndDoesNotReadIsResetAfterTheServersEnd() async throws {
         let scene = try await RelayScene(flushTimeout: .milliseconds(300))
         let (client, server) = try scene.pair(scene.connectOverTCP(), request: Self.webSocket)
@@ -43,7 +43,8 @@ import Testing
         await scene.relay.stop()
     }
 
-    /// The server has not read everything: what has come must not look complete, not even after the end was sent.
+    /// The server closes with unread data: the relay resets the connection, so that the received data does not look
+    /// complete.
     @Test func aCutConnectionIsReset() async throws {
         let scene = try await RelayScene()
         let (client, server) = try scene.pair(scene.connectOverTCP())
@@ -56,7 +57,7 @@ import Testing
         await scene.relay.stop()
     }
 
-    /// Waits for the end of the stream, and closes it.
+    /// Waits for the end of the stream, and closes the descriptor.
     private func expectEnd(of server: Int32) {
         var byte: UInt8 = 0
         let count = recv(server, &byte, 1, 0)
@@ -74,7 +75,7 @@ import Testing
         await scene.relay.stop()
     }
 
-    /// Without a FIN, as after a power failure.
+    /// The client sends no FIN, as after a power failure.
     @Test func aClientOfHTTPThatVanishesIsCut() async throws {
         let scene = try await RelayScene(userTimeout: 1)
         let (client, server) = try scene.pair(scene.connectOverTCP())
@@ -85,7 +86,7 @@ import Testing
         await scene.relay.stop()
     }
 
-    /// The server of WebSockets notices by its pings, and closes its end.
+    /// The WebSocket server notices the loss by its pings, and closes its end.
     @Test(arguments: [true, false])
     func webSocketOfLostClientEndsAfterTheServer(isFull: Bool) async throws {
         let scene = try await RelayScene(flushTimeout: .milliseconds(300))

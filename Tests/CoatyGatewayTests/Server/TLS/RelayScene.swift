@@ -7,7 +7,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// A relay, and the ends that it has handed to the server.
+/// A relay, and the connections that it has passed to the server.
 final class RelayScene: Sendable {
     let certificates: Certificates
     let store: CertificateStore
@@ -58,7 +58,7 @@ final class RelayScene: Sendable {
         try await relay.start()
     }
 
-    /// The handlers exist before the scene.
+    /// Refers to the scene, because the handlers are created before it.
     private final class Box: Sendable {
         private let held = Mutex<Weak?>(nil)
         struct Weak { weak var scene: RelayScene? }
@@ -75,20 +75,20 @@ final class RelayScene: Sendable {
         served.withLock { $0.append((descriptor, peek, origin)) }
     }
 
-    /// Gives the relay one end of a socket pair, and returns the other.
+    /// Passes one end of a socket pair to the relay, and returns the other.
     func connect() throws -> Int32 {
         var ends: [Int32] = [-1, -1]
         try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
-        // Small, so that tests see what the relay itself holds.
+        // Small buffers, so that tests can observe how much the relay itself holds.
         var size: Int32 = 4096
         for end in ends { setsockopt(end, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size)) }
         take(ends[0])
         return ends[1]
     }
 
-    /// Gives the relay the server's end of a TCP connection over the loopback device, and returns the client's.
+    /// Passes the server's end of a TCP connection over the loopback device to the relay, and returns the client's end.
     func connectOverTCP() throws -> Int32 {
-        // Bound to a free port of any address by listen(2).
+        // listen(2) binds the socket to a free port.
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(listener) }
         try #require(listen(listener, 1) == 0)
@@ -102,9 +102,9 @@ final class RelayScene: Sendable {
         relay.take(descriptor, peer: "192.0.2.7")
     }
 
-    /// Shakes hands.
+    /// Connects a client, and completes its TLS handshake.
     ///
-    /// - Parameter descriptor: the client's end of a connection; nil for one over a socket pair.
+    /// - Parameter descriptor: the client's end of a connection; nil for a new socket pair.
     func client(_ descriptor: Int32? = nil, identity: String? = nil, resuming earlier: TLSClient? = nil) throws
         -> TLSClient
     {
@@ -116,13 +116,13 @@ final class RelayScene: Sendable {
         )
     }
 
-    /// The server's end of the next connection.
+    /// Returns the server's end of the next connection.
     func server() throws -> (descriptor: Int32, peek: ProtocolPeek, origin: ConnectionOrigin) {
         try waitUntil("a connection is served") { served.withLock { !$0.isEmpty } }
         return served.withLock { $0.removeFirst() }
     }
 
-    /// A connection whose request the server has received.
+    /// Returns both ends of a connection whose request the server has received.
     func pair(_ descriptor: Int32? = nil, request: String = "GET /v1/info HTTP/1.1\r\n") throws
         -> (client: TLSClient, server: Int32)
     {
@@ -156,9 +156,9 @@ final class RelayScene: Sendable {
         }
     }
 
-    /// Sends until nothing more is taken for 300 ms.
+    /// Sends until no more bytes are accepted for 300 ms.
     ///
-    /// - Returns: the number of bytes.
+    /// - Returns: the number of bytes sent.
     static func fill(_ descriptor: Int32) -> Int {
         let piece = [UInt8](repeating: 7, count: 1024)
         var sent = 0

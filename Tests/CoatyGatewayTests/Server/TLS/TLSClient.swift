@@ -3,12 +3,12 @@ import Foundation
 import Glibc
 import TestSupport
 
-/// A blocking TLS client. Every call is bounded by ten seconds.
+/// A blocking TLS client. Every call takes at most ten seconds.
 final class TLSClient {
     enum Failure: Error, Equatable {
         case socket(Int32)
         case handshake
-        /// The peer has closed without close_notify.
+        /// The peer closed the connection without close_notify.
         case truncated
         case failed(Int32)
     }
@@ -17,17 +17,18 @@ final class TLSClient {
     private let context: OpaquePointer
     private let ssl: OpaquePointer
 
-    /// Takes over a connected socket, and shakes hands.
+    /// Takes ownership of a connected socket, and completes the TLS handshake.
     ///
     /// - Parameters:
-    ///   - authorities: PEM file that must have signed the peer's certificate; nil trusts every peer.
-    ///   - identity: paths without `.pem` and `.key` of the client's certificate.
-    ///   - earlier: a connection whose session is to be resumed.
+    ///   - authorities: the PEM file of the authorities that the peer's certificate is verified with; nil to trust
+    ///     every peer.
+    ///   - identity: the path of the client's certificate and key without `.pem` and `.key`.
+    ///   - earlier: a connection whose session is resumed.
     init(descriptor: Int32, authorities: String? = nil, identity: String? = nil, resuming earlier: TLSClient? = nil)
         throws
     {
         self.descriptor = descriptor
-        // OpenSSL writes with write(2).
+        // OpenSSL uses write(2), which raises SIGPIPE.
         signal(SIGPIPE, SIG_IGN)
         var limit = timeval(tv_sec: 10, tv_usec: 0)
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
@@ -64,7 +65,8 @@ final class TLSClient {
 
     /// Connects to a port of 127.0.0.1, and returns the socket.
     ///
-    /// - Parameter receiveBuffer: bytes that the kernel takes for a client that does not read; nil for its default.
+    /// - Parameter receiveBuffer: how many bytes the kernel receives for a client that does not read; nil for the
+    ///   system's default.
     static func connect(to port: UInt16, receiveBuffer: Int32? = nil) throws -> Int32 {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         if var size = receiveBuffer {
@@ -89,14 +91,14 @@ final class TLSClient {
         close(descriptor)
     }
 
-    /// The digest of the peer's certificate.
+    /// The SHA-256 digest of the peer's certificate.
     var peerDigest: [UInt8] {
         var digest = [UInt8](repeating: 0, count: 32)
         if let certificate = SSL_get0_peer_certificate(ssl) { X509_digest(certificate, EVP_sha256(), &digest, nil) }
         return digest
     }
 
-    /// Whether the handshake has resumed an earlier session.
+    /// Whether the handshake resumed an earlier session.
     var isResumed: Bool { SSL_session_reused(ssl) == 1 }
 
     func send(_ text: String) throws { try send(Array(text.utf8)) }
@@ -111,9 +113,9 @@ final class TLSClient {
         }
     }
 
-    /// Sends a piece repeatedly until no more is taken for 300 ms, or the connection has failed.
+    /// Sends a piece repeatedly until no more bytes are accepted for 300 ms, or the connection has failed.
     ///
-    /// - Returns: the number of bytes.
+    /// - Returns: the number of bytes sent.
     @discardableResult
     func sendUntilBlocked(_ piece: [UInt8] = Array(repeating: 7, count: 1024)) -> Int {
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
@@ -132,7 +134,7 @@ final class TLSClient {
 
     /// Reads once.
     ///
-    /// - Returns: the bytes; none after close_notify.
+    /// - Returns: the bytes; empty after close_notify.
     func read(atMost maximum: Int = 16 << 10) throws -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: maximum)
         ERR_clear_error()
@@ -155,7 +157,7 @@ final class TLSClient {
         return bytes
     }
 
-    /// Reads until what has come holds a text.
+    /// Reads until the received data contains a text.
     func read(until text: String) throws -> String {
         var bytes: [UInt8] = []
         while true {
@@ -167,13 +169,13 @@ final class TLSClient {
         }
     }
 
-    /// Sends a request and reads up to the end of a response with a JSON body.
+    /// Sends a request, and reads up to the end of a response with a JSON body.
     func request(_ line: String, host: String = "localhost", headers: String = "") throws -> String {
         try send("\(line) HTTP/1.1\r\nHost: \(host)\r\n\(headers)\r\n")
         return try read(until: "}")
     }
 
-    /// Opens a WebSocket, and reads until its first frames hold a text.
+    /// Opens a WebSocket, and reads until its first frames contain a text.
     func open(_ target: String, host: String = "localhost", headers: String = "", until text: String) throws -> String {
         try send(
             """
@@ -190,15 +192,16 @@ final class TLSClient {
         return try read(until: text)
     }
 
-    /// Whether the peer has reset the connection, at the latest after a time. A regular end is no reset.
+    /// Returns whether the peer resets the connection within a time. A regular end is not a reset.
     func isReset(within milliseconds: Int32) -> Bool {
         var entry = pollfd(fd: descriptor, events: 0, revents: 0)
         return poll(&entry, 1, milliseconds) == 1 && entry.revents & Int16(POLLERR) != 0
     }
 
-    /// Lets the kernel drop whatever comes, so that nothing is acknowledged or answered from now on.
+    /// Makes the kernel drop all incoming packets, so that nothing is acknowledged or answered any more.
     func vanish() {
-        // struct sock_filter and struct sock_fprog of linux/filter.h: a program that returns 0, the number of bytes to keep.
+        // struct sock_filter and struct sock_fprog of linux/filter.h: a program that returns 0, the number of bytes to
+        // keep.
         struct Program {
             var count: UInt16 = 1
             var instructions: UnsafeMutablePointer<UInt64>
@@ -218,10 +221,11 @@ final class TLSClient {
 }
 
 extension Certificates {
-    /// Flags that make a gateway speak TLS.
+    /// Flags that enable TLS in a gateway.
     var flags: [String] { ["--tls-certificate-file", path("server.pem"), "--tls-key-file", path("server.key")] }
 
-    /// Replaces the certificate `server` by one of an intermediate authority, which stands behind it in the file.
+    /// Replaces the certificate `server` with one of an intermediate authority, whose certificate follows in the same
+    /// file.
     func makeServerWithIntermediate() throws {
         try make("intermediate", "basicConstraints=critical,CA:true")
         try make("server", "subjectAltName=IP:127.0.0.1,DNS:localhost", authority: "intermediate")

@@ -7,9 +7,9 @@ import Testing
 
 @testable import CoatyGateway
 
-/// The relay between a TLS client and a server that a test plays.
+/// The relay between a TLS client and a server that the test implements.
 @Suite struct TLSRelayTests {
-    /// What the socket pair, a piece and the small buffers of the client's connection hold at most.
+    /// Maximum number of bytes that the socket pair, a piece and the small buffers of the client's connection hold.
     private static let maximumHeld = 64 << 10
 
     @Test func firstBytesSelectTheServerAndOriginIsPassed() async throws {
@@ -23,7 +23,7 @@ import Testing
             let (descriptor, peek, origin) = try scene.server()
             #expect(peek == kind)
             #expect(origin.peer == "192.0.2.7" && origin.isEncrypted && origin.certificate == nil)
-            // The bytes that identified the protocol are passed on.
+            // The bytes that identified the protocol are passed on, too.
             let text = parts.joined()
             #expect(try RelayScene.receive(descriptor, count: text.utf8.count) == Array(text.utf8))
             close(descriptor)
@@ -31,7 +31,7 @@ import Testing
         await scene.relay.stop()
     }
 
-    /// Random pieces in both directions arrive as they were sent, whatever the sizes of reads and writes.
+    /// Random pieces arrive unchanged in both directions, whatever the sizes of reads and writes.
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
     func randomPiecesArriveInOrder(seed: UInt64) async throws {
         let scene = try await RelayScene()
@@ -111,7 +111,7 @@ import Testing
         await scene.relay.stop()
     }
 
-    /// The server cuts a connection whose bytes it has not read: the client must not take the end for a regular one.
+    /// The server closes a connection with unread data. The client must not mistake this for a regular end.
     @Test func aCutConnectionHasNoCloseNotify() async throws {
         let scene = try await RelayScene()
         let (client, server) = try scene.pair()
@@ -178,7 +178,7 @@ import Testing
         await scene.relay.stop()
     }
 
-    /// With TLS 1.3 the client learns only from its first read that its certificate was refused.
+    /// With TLS 1.3, the client learns from its first read that its certificate was refused.
     @Test(
         arguments: [("stranger", false), ("stranger", true), ("expired", false), (nil, true)] as [(String?, Bool)]
     ) func aClientWithoutAFittingCertificateIsRefused(identity: String?, requires: Bool) async throws {

@@ -4,9 +4,9 @@ import Testing
 
 @testable import CoatyGateway
 
-/// The keys for session tickets do not stay the same.
+/// Rotation of the keys for session tickets.
 @Suite struct TicketKeyTests {
-    /// A connection that has received a ticket.
+    /// Returns a connection that has received a ticket.
     private func client(_ scene: RelayScene, resuming earlier: TLSClient? = nil) throws -> TLSClient {
         let client = try scene.client(identity: "client", resuming: earlier)
         try client.send("GET /v1/info ")
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test func newKeysEndTheSessionsOfOldOnes() async throws {
-        // Intermediate authorities and those of clients have to be the same as before.
+        // A new context must have the same intermediate authorities and client authorities.
         let scene = try await RelayScene(
             hasIntermediateAuthority: true,
             asksForCertificate: true,
@@ -33,7 +33,7 @@ import Testing
         await scene.store.start()
         try waitUntil("there is a new context") { scene.store.context !== context }
         await scene.store.stop()
-        // A check that has begun may renew once more.
+        // A running check may renew the key once more.
         var last = scene.store.context
         try waitUntil("no check runs any more") {
             usleep(50_000)

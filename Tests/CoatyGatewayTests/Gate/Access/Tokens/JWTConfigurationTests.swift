@@ -65,7 +65,7 @@ import Testing
         #expect(found == "/" + pointer)
     }
 
-    /// The line of the file, as for the rest of `access`.
+    /// Errors have the line number in the file, as in the rest of `access`.
     @Test func theFileNamesTheLine() throws {
         let path = FileManager.default.temporaryDirectory.appending(path: "jwt-\(UUID()).yaml").path
         defer { try? FileManager.default.removeItem(atPath: path) }

@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyGateway
 
 @Suite struct KeySetTests {
-    /// RFC 7515, appendices A.1 to A.3, and RFC 8037, appendix A.4.
+    /// The vectors are from RFC 7515, appendices A.1 to A.3, and RFC 8037, appendix A.4.
     @Test(
         arguments: [
             (
@@ -33,7 +33,7 @@ import Testing
     func vectorsOfTheRFCsAreVerified(jwk: String, token: String) throws {
         let key = try #require(KeySet(Array(jwk.utf8)).keys.first)
         #expect(key.verifies(try #require(CompactToken(Array(token.utf8)))))
-        // Another payload, another signature, none.
+        // A changed payload, and changed, missing and truncated signatures.
         let parts = token.split(separator: ".").map(String.init)
         for other in [
             "\(parts[0]).e30.\(parts[2])", "\(parts[0]).\(parts[1]).A\(parts[2].dropFirst())",
@@ -90,7 +90,7 @@ import Testing
             "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
             #"{"kty":"EC","crv":"P-256","x":"AAAA","y":"AAAA"}"#,
             #"{"kty":"OKP","crv":"Ed25519","x":"AAAA"}"#,
-            // Not on the curve.
+            // The point is not on the curve.
             #"{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","#
                 + #""y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5aE"}"#,
         ] {
@@ -145,7 +145,7 @@ import Testing
         #expect(few.candidates(nil, .edDSA).map(\.id) == [nil, "a", "b"])
     }
 
-    /// What everybody can read is no secret.
+    /// A secret that anyone can fetch is not secret.
     @Test func secretsFromAURLAreRefused() throws {
         let secret = Array(try SigningKey(.secret).jwk().utf8)
         #expect(try KeySet(secret).keys.map(\.algorithm) == [.hs256])
@@ -162,7 +162,7 @@ import Testing
         #expect(first.keys[0].revocation.isRevoked && !third.keys[0].revocation.isRevoked)
     }
 
-    /// Requests are served by several threads, some of which also write to TLS connections.
+    /// Several threads serve requests, and some of them also write to TLS connections.
     @Test(arguments: [SigningKey.Kind.rsa, .ec, .ed25519, .secret])
     func severalThreadsVerifyWithOneKey(kind: SigningKey.Kind) throws {
         let signing = try SigningKey(kind)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Keys of a URL that change, without a thread that loads them.
+/// Changing keys at a URL. No thread loads them; the test does.
 @Suite struct KeyStoreTests {
     private struct Scene {
         let provider: IdentityProvider
@@ -20,10 +20,14 @@ import Testing
             verifier = TokenVerifier(configuration, keys: store)
         }
 
+        /// Loads the keys.
+        ///
         /// - Returns: whether a key was revoked.
         func refresh() -> Bool { store.refresh { false }.hasRevoked }
 
-        /// - Returns: nil if the token is accepted.
+        /// Verifies a token.
+        ///
+        /// - Returns: the reason of a refusal; nil if the token is accepted.
         func refusal(_ token: String) -> TokenVerifier.Refusal? {
             do throws(TokenVerifier.Refusal) {
                 _ = try verifier.authenticate(token)
@@ -49,14 +53,14 @@ import Testing
         #expect(scene.isUnknown(new))
         #expect(scene.refresh())
         #expect(scene.refusal(new) == nil)
-        // The former key is gone, also for a token that was remembered.
+        // The former key has been removed, also for tokens that were already verified.
         for old in [first, second] { #expect(scene.isUnknown(old)) }
         #expect(!scene.refresh())
         for old in [first, second] { #expect(scene.refusal(old) == .invalid("The signature is wrong.")) }
         #expect(try scene.provider.requests() == 3)
     }
 
-    /// Without ids, a key of another type.
+    /// If keys have no ids, a token with another algorithm leads to a fetch.
     @Test func aKeyOfAnotherAlgorithmIsFetched() throws {
         let scene = try Scene(hasIds: false)
         #expect(!scene.refresh())

@@ -4,7 +4,8 @@ import Testing
 
 @testable import CoatyGateway
 
-/// A private key, or a secret, that signs tokens as an identity provider does: with OpenSSL, whatever the header states.
+/// A private key or a secret that signs tokens like an identity provider: with OpenSSL, whatever algorithm the header
+/// states.
 final class SigningKey {
     enum Kind: String, CaseIterable {
         case rsa, smallRSA, ec, p384, ed25519, secret
@@ -46,7 +47,7 @@ final class SigningKey {
 
     deinit { EVP_PKEY_free(key) }
 
-    /// The algorithm that fits the key.
+    /// The algorithm that matches the key.
     var algorithm: String {
         switch kind {
         case .rsa, .smallRSA: "RS256"
@@ -56,7 +57,7 @@ final class SigningKey {
         }
     }
 
-    /// The public key.
+    /// The public key as PEM.
     var pem: String {
         let stream = BIO_new(BIO_s_mem())
         defer { BIO_free(stream) }
@@ -66,7 +67,7 @@ final class SigningKey {
         return String(decoding: bytes.prefix(Int(count)), as: UTF8.self)
     }
 
-    /// The key as a member of a JWK Set.
+    /// Returns the key as a member of a JWK Set.
     ///
     /// - Parameter members: further members.
     func jwk(_ members: String = #","use":"sig""#) throws -> String {
@@ -87,11 +88,11 @@ final class SigningKey {
         Array(#"{"keys":[\#(try keys.map { try $0.jwk() }.joined(separator: ","))]}"#.utf8)
     }
 
-    /// Returns a token.
+    /// Returns a signed token.
     ///
     /// - Parameters:
-    ///   - header: the JSON text; nil for the usual one.
     ///   - payload: the JSON text.
+    ///   - header: the JSON text; nil for the default.
     func token(_ payload: String, header: String? = nil) throws -> String {
         let header = header ?? #"{"alg":"\#(algorithm)","typ":"JWT"\#(id.map { #","kid":"\#($0)""# } ?? "")}"#
         let signed = Self.base64(Array(header.utf8)) + "." + Self.base64(Array(payload.utf8))
@@ -107,7 +108,7 @@ final class SigningKey {
         try #require(EVP_DigestSign(context, &signature, &count, text, text.count) == 1)
         signature = Array(signature.prefix(count))
         guard kind == .ec || kind == .p384 else { return signature }
-        // DER: two integers in a sequence. JWS has their bytes (RFC 7518, section 3.4).
+        // DER encodes two integers in a sequence; JWS only has their bytes (RFC 7518, section 3.4).
         var numbers: [UInt8] = []
         var rest = signature.dropFirst(2)
         for _ in 0..<2 {

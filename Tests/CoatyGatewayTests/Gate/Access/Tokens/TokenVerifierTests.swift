@@ -6,12 +6,12 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Tokens of an identity provider, good and bad.
+/// Valid and invalid tokens of an identity provider.
 @Suite struct TokenVerifierTests {
     private static let now = 1_767_225_600.0
     private static let issuer = "https://idp.example/realms/plant"
 
-    /// The mapping `jwt`, with keys in a file.
+    /// Returns a verifier for the mapping `jwt`, with keys in a file.
     private static func verifier(
         _ keys: [UInt8],
         _ members: String = "",
@@ -29,7 +29,7 @@ import Testing
         )
     }
 
-    /// Claims, of which some are replaced, added, or removed with null.
+    /// Returns claims as JSON. `changes` replaces or adds claims; nil removes a claim.
     private static func claims(_ changes: [String: Any?] = [:]) throws -> String {
         var claims: [String: Any] = [
             "iss": issuer, "aud": "coaty-gateway", "exp": now + 300, "iat": now, "sub": "ann", "jti": "1",
@@ -80,7 +80,7 @@ import Testing
         for header in [
             #"{"alg":"ES256","kid":"k","typ":"at+jwt"}"#, #"{"typ":"application/AT+JWT","alg":"ES256"}"#,
             #"{"alg":"ES256"}"#,
-            // Never read.
+            // The verifier ignores these members.
             #"{"alg":"ES256","kid":"k","jku":"https://evil.example/keys","x5u":"https://evil.example","jwk":{"kty":"oct"}}"#,
         ] {
             #expect(Self.refusal(verifier, try key.token(try Self.claims(), header: header)) == nil, "\(header)")
@@ -89,7 +89,7 @@ import Testing
 
     // MARK: - Claims
 
-    /// The claim, its JSON text or nil if it is missing, and the reason.
+    /// Each case has a claim, its JSON text or nil if it is missing, and the reason of the refusal.
     @Test(
         arguments: [
             ("exp", "\(now - 30)", .expired), ("exp", "0", .expired), ("exp", "-1e300", .expired),
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    /// A realm has an `admin` of its own.
+    /// The role `admin` of a realm is not the gateway's.
     @Test func adminIsGivenByTheConfiguredNameOnly() throws {
         let key = try SigningKey(.ec)
         let token = try key.token(try Self.claims(["roles": ["admin", "gateway-admin", "viewer", "unknown"]]))
@@ -177,7 +177,7 @@ import Testing
         for verifier in [
             try Self.verifier(try SigningKey.jwks(key), all), try Self.verifier(Array(key.pem.utf8), all),
         ] {
-            // The classic: HMAC with the public key as the secret.
+            // A classic attack: HMAC with the public key as the secret.
             for secret in [Array(key.pem.utf8), Array(key.pem.dropLast().utf8), Array(try key.jwk().utf8)] {
                 let forger = try SigningKey(.secret, id: "k", secret: secret)
                 #expect(
@@ -194,7 +194,7 @@ import Testing
             }
             #expect(Self.refusal(verifier, try key.token(claims)) == nil)
         }
-        // An algorithm that is not configured.
+        // An algorithm that the configuration does not allow.
         let strict = try Self.verifier(try SigningKey.jwks(key), #","algorithms":["ES256"]"#)
         #expect(Self.refusal(strict, try key.token(claims)) == .invalid("The alg is not allowed."))
         let secret = try SigningKey(.secret)
@@ -272,7 +272,7 @@ import Testing
         let verifier = try Self.verifier(try SigningKey.jwks(key), limits: limits)
         let tokens = try ["1", "2"].map { try key.token(try Self.claims(["jti": $0])) }
         for token in tokens { #expect(Self.refusal(verifier, token) == nil) }
-        // Only a token that is remembered is not judged again.
+        // Only the token in the cache is not verified again.
         #expect(tokens.map { Self.refusal(verifier, $0, at: Self.now + 1e6) } == [.expired, nil])
     }
 
@@ -288,7 +288,7 @@ import Testing
         let verifier = TokenVerifier(configuration, keys: store)
         let token = try key.token(try Self.claims())
         _ = try verifier.authenticate(token, at: Self.now)
-        // Remembered: not judged by the time again, which its validity has.
+        // The time of a cached token is not checked again; callers check the validity that is returned with it.
         _ = try verifier.authenticate(token, at: Self.now + 1e6)
         try write(try SigningKey.jwks(next, key))
         #expect(try !store.reload()())
@@ -299,7 +299,7 @@ import Testing
         #expect(
             Self.refusal(verifier, token) == .invalid("No key fits the alg and kid of the token.")
         )
-        // A bad file changes nothing.
+        // A bad file is not applied.
         try write(Array("{}".utf8))
         #expect(throws: CoatyGateway.ConfigurationError.self) { try store.reload() }
         _ = try verifier.authenticate(try next.token(try Self.claims(["jti": "2"])), at: Self.now)
@@ -308,7 +308,7 @@ import Testing
     @Test func aRememberedTokenExpires() async throws {
         let key = try SigningKey(.ec)
         let verifier = try Self.verifier(Array(key.pem.utf8))
-        // The leeway is nearly over.
+        // The leeway has nearly passed.
         let now = Date().timeIntervalSince1970
         let token = try key.token(try Self.claims(["exp": now - 29.8]))
         let found = try verifier.authenticate(token, at: now)
