@@ -128,8 +128,9 @@ extension Gateway {
             logger: logger.labelled(.broker)
         )
         var agents: [any Component] = [ioNodes, identities]
-        if settings.isDemo {
-            agents.append(try await DemoAgent(communication: clientOptions(broker), logger: logger.labelled(.broker)))
+        let demoOptions = settings.isDemo ? clientOptions(broker) : nil
+        if let demoOptions {
+            agents.append(try await DemoAgent(communication: demoOptions, logger: logger.labelled(.broker)))
         }
         let name = settings.isDemo ? "agents of clients, demo agent" : "agents of clients"
         try await start(name, ComponentGroup(components: agents), stopLimit: .milliseconds(1100))
@@ -161,6 +162,7 @@ extension Gateway {
             ioNodes: ioNodes,
             routing: agent.routing,
             identities: identities,
+            demoMessages: demoOptions?.messageCounts,
             accounts: accounts,
             residentMemory: memory,
             otherNamespaces: otherNamespaces,

@@ -43,7 +43,7 @@ export const view = {
 
 /** The kinds of broker sessions in `events.sessions` of the status. */
 const sessionNames = {
-  gateway: "gateway", traffic: "observed traffic", raw: "raw events", identities: "client identities", ioNodes: "IO nodes",
+  gateway: "gateway", traffic: "observed traffic", raw: "raw events", identities: "client identities", ioNodes: "IO nodes", demo: "demo agent",
 }
 
 /** Returns the messages of all broker sessions, and of each kind that has any: "320 · gateway 120, observed traffic 200". */

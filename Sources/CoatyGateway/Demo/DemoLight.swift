@@ -44,7 +44,7 @@ struct DemoLight {
             "isOn": .bool(isOn), "brightness": .double(brightness), "energy": .double(energy),
             "operations": [
                 [
-                    "operation": .string(Self.operation),
+                    "name": .string(Self.operation),
                     "description": "Switches the demo light, and returns its new state.",
                     "parameters": ["on": "true or false", "brightness": "0 to 100, optional"],
                     "result": ["isOn": "true or false", "brightness": "0 to 100"],

@@ -12,6 +12,8 @@ struct Network: Sendable {
     let ioNodes: IoNodeRegistry
     let routing: RoutingAdmin
     let identities: ClientIdentities
+    /// The messages of the demo agent; nil without one.
+    var demoMessages: MessageCounts?
     /// The accounts of the clients.
     let accounts: Accounts
     /// Nil if the resident memory is not monitored.
@@ -36,7 +38,7 @@ struct Network: Sendable {
             SessionMessages(.raw, manager.rawCounts),
             SessionMessages(.identities, identities.messageCounts),
             SessionMessages(.ioNodes, ioNodes.messageCounts),
-        ]
+        ] + (demoMessages.map { [SessionMessages(.demo, $0)] } ?? [])
     }
 }
 
@@ -45,7 +47,7 @@ struct SessionMessages: Sendable {
     enum Kind: String, Sendable {
         /// The gateway's own agent.
         case gateway
-        /// The sessions that observe traffic.
+        /// The sessions that observe traffic, and agents of other namespaces.
         case traffic
         /// The sessions that observe raw events.
         case raw
@@ -53,6 +55,8 @@ struct SessionMessages: Sendable {
         case identities
         /// The IO nodes of clients.
         case ioNodes
+        /// The agent of `--demo true`.
+        case demo
     }
 
     let kind: Kind

@@ -66,7 +66,7 @@ import Testing
         let light = try #require(try objects(gateway, "com.example.demo.Light").first)
         #expect(light["isOn"] as? Bool == false && light["brightness"] as? Double == 30, "errors change nothing")
         let operation = try #require((light["operations"] as? [[String: Any]])?.first)
-        #expect(operation["operation"] as? String == "com.example.demo.switchLight")
+        #expect(operation["name"] as? String == "com.example.demo.switchLight")
         let example = try JSONSerialization.data(withJSONObject: try #require(operation["example"]))
         #expect(try call(String(decoding: example, as: UTF8.self))["error"] == nil)
     }

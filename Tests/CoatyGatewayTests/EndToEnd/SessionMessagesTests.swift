@@ -19,7 +19,7 @@ import Testing
     @Test func messageCountsEqualThoseOfTheBroker() throws {
         let broker = try BrokerProcess(extraConfiguration: ["sys_interval 1"])
         defer { broker.stop() }
-        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
+        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)", "--demo", "true"])
         try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
         let client = try gateway.frameClient()
         _ = try client.ask("identify", #""name":"Kiosk""#)
@@ -57,7 +57,7 @@ import Testing
         let sessions = try events(gateway).sessions
         for (kind, received, isPublishing) in [
             ("gateway", 1, true), ("traffic", 100, false), ("raw", 50, false), ("identities", 1, true),
-            ("ioNodes", 1, true),
+            ("ioNodes", 1, true), ("demo", 1, true),
         ] {
             let counts = try #require(sessions[kind])
             #expect(
