@@ -32,7 +32,7 @@ export class AnswerHistory {
     // The first of several answers was open in the card; here they are closed, and a single answer is open.
     for (const answer of kept) for (const details of answer.querySelectorAll("details")) details.open = kept.length === 1
     const details = h("details", {}, summary,
-      kept.length > 0 ? h("ol", { className: "rows earlier-answers" }, kept) : h("p", { className: "muted" }, "Nobody answered."),
+      kept.length > 0 ? h("ol", { className: "rows earlier-answers" }, kept) : h("p", { className: "muted" }, "No answers."),
       rest > 0 && h("p", { className: "muted" }, `${plural(rest, "more answer")} not kept.`))
     this.#list.prepend(h("li", {}, details))
     while (this.#list.children.length > maximumRequests) this.#list.lastChild.remove()

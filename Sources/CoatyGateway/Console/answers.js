@@ -177,7 +177,7 @@ export class Answers {
     this.#outcome = `${plural(total, "answer")} · ${reason}`
     this.#announcing.stop()
     setHidden(this.#ui.cancel, true)
-    if (total === 0) this.#showEmpty("Nobody answered", reason.startsWith("timeout") ? `Not within ${count(timeout)} ms. Agents without an answer do not respond. “Agents & objects” lists the agents in the network.` : `The request ended: ${reason}.`)
+    if (total === 0) this.#showEmpty("No answers", reason.startsWith("timeout") ? `None arrived within ${count(timeout)} ms. Agents without an answer do not respond. “Agents & objects” lists the agents in the network.` : `The request ended: ${reason}.`)
     this.#app.announce(this.#outcome)
     this.#requestDrawing()
   }

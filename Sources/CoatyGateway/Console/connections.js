@@ -140,7 +140,7 @@ export class Connections {
     this.#asked = row && { ...row, button }
     setHidden(this.#question, row === undefined)
     if (row === undefined) return former?.button.isConnected ? former.button.focus() : undefined
-    setText(this.#sentence, `Disconnect ${row.title}? What is queued for it is discarded. It may connect again.`)
+    setText(this.#sentence, `Disconnect ${row.title}? The events queued for it are discarded. It can connect again.`)
     this.#question.querySelector("button").focus()
   }
 

@@ -52,7 +52,7 @@ const operators = {
   Equals: ["equals", "should equal"],
   NotEquals: ["does not equal", "should not equal"],
   Exists: ["is there", "should be there"],
-  NotExists: ["is not there, as it should", "should not be there"],
+  NotExists: ["is not there, as required", "should not be there"],
   Contains: ["contains", "should contain"],
   NotContains: ["does not contain", "should not contain"],
   In: ["is one of", "should be one of"],
@@ -65,7 +65,7 @@ function inWords(condition, depth = 0) {
   if (condition.tooDeep || depth === maximumDepth) return { holds, text: "The condition is nested too deep." }
   if (condition.exhausted) return { holds, text: "The condition takes too much work." }
   const all = (conditions) => objects(conditions).map((condition) => inWords(condition, depth + 1))
-  if (Array.isArray(condition.and) && condition.and.length === 0) return { holds, text: "It asks for nothing." }
+  if (Array.isArray(condition.and) && condition.and.length === 0) return { holds, text: "The condition is empty, so it always holds." }
   if (condition.and) return { holds, text: "All of these hold:", parts: all(condition.and) }
   if (condition.or) return { holds, text: "One of these holds at least:", parts: all(condition.or) }
   if (condition.not) return { holds, text: "This does not hold:", parts: all([condition.not]) }

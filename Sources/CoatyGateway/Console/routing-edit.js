@@ -69,12 +69,12 @@ export class ContextEditor {
     this.#offer(context, isHosted)
     const wasBehind = this.#draft.isBehind
     const { change, left } = this.#draft.take({ context, version }, isForced)
-    if (left) this.#app.toast(`What you have edited of “${line(left.name, 60)}” is kept, and not saved.`)
+    if (left) this.#app.toast(`Your edits of “${line(left.name, 60)}” are kept, but not saved yet.`)
     if (change === "loaded" || change === "restored") this.#show()
     if (this.#draft.isBehind && (change === "behind" || change === "restored")) {
       this.#reportChanged("The context has changed since it was loaded.")
     } else if (change === "restored") {
-      this.#say("info", "What you have edited here is not saved yet.")
+      this.#say("info", "Your edits of this context are not saved yet.")
     } else if (wasBehind && !this.#draft.isBehind) {
       this.#say()
     }

@@ -82,7 +82,7 @@ export class RoutingPage {
       h("span", { className: "tag" }, plural(nodes.length, "node")),
       h("span", { className: "tag" }, plural(associationCount, "association")))
     const others = otherRouters.slice(0, 5).map(agentName).join(", ")
-    replace(this.#others, `Others route this context, too: ${others}. Two routers undo what each other does.`)
+    replace(this.#others, `Others also route this context: ${others}. Routers of the same context undo each other's changes.`)
     setHidden(this.#others, others === "")
     replace(this.#elsewhere,
       `The rules of “${line(context.name)}” belong to its router: “What if” and “Why?” are for contexts that this gateway `,

@@ -236,7 +236,7 @@ export class Rules {
       const { json } = await this.#app.rest(`v1/routing/contexts/${encodeURIComponent(contextId)}/rules`)
       if (contextId !== this.#contextId) return
       const items = json.rules.map(({ name, valueType, condition }) => h("li", {},
-        h("h3", {}, name), h("p", { className: "muted" }, valueType ? `for ${valueType}` : "for value types without a rule of their own"),
+        h("h3", {}, name), h("p", { className: "muted" }, valueType ? `for ${valueType}` : "for value types that no other rule names"),
         h("pre", { className: "json" }, prettyJSON(condition, { maximum: maximumShown }))))
       const none = h("p", { className: "muted" }, "There is no rule: nothing is associated.")
       replace(this.#list, items.length > 0 ? h("ol", {}, items) : none)
