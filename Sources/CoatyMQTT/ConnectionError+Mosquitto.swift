@@ -64,7 +64,7 @@ extension ConnectionError {
         if wasConnected {
             self.init(.closed, "\(address): the broker closed the connection")
         } else {
-            let hint = usesTLS ? "does it speak TLS on this port?" : "does it expect TLS on this port?"
+            let hint = usesTLS ? "does it offer TLS on this port?" : "does it expect TLS on this port?"
             self.init(.closed, "\(address): the broker closed the connection before it accepted it; \(hint)")
         }
     }
@@ -72,12 +72,12 @@ extension ConnectionError {
     /// Creates the cause of a refusal (MQTT 3.1.1, section 3.2.2.3).
     private init(refusal: Int32, _ address: String) {
         switch refusal {
-        case 1: self.init(.protocolVersion, "\(address): the broker does not speak MQTT 3.1.1")
+        case 1: self.init(.protocolVersion, "\(address): the broker does not support MQTT 3.1.1")
         case 2: self.init(.clientIdRejected, "\(address): the broker refuses the client identifier")
         case 3: self.init(.brokerUnavailable, "\(address): the broker reports that it is not available")
         case 4: self.init(.badCredentials, "\(address): wrong user name or password")
         case 5:
-            self.init(.notAuthorized, "\(address): the broker does not let this agent in; check user name and password")
+            self.init(.notAuthorized, "\(address): the broker refuses this agent; check user name and password")
         default: self.init(.protocol, "\(address): the broker refuses the connection with code \(refusal)")
         }
     }

@@ -42,7 +42,7 @@ struct TLSDiagnosis {
             return ConnectionError(.tlsFile, what.replacing("Error: ", with: ""))
         }
         if reports("wrong version number") || reports("packet length too long") {
-            return ConnectionError(.tlsNotOffered, "the broker does not speak TLS on this port")
+            return ConnectionError(.tlsNotOffered, "the broker does not offer TLS on this port")
         }
         if reports("unexpected eof") {
             return ConnectionError(

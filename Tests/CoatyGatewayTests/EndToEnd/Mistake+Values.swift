@@ -2,7 +2,7 @@ extension Mistake {
     private static let coreTypes =
         "must be one of CoatyObject, User, Annotation, Task, IoContext, IoNode, IoSource, IoActor, Identity, Log, "
         + "Location, Snapshot."
-    private static let uuid = "must be a UUID, 8-4-4-4-12 hexadecimal digits, which no other object has."
+    private static let uuid = "must be a UUID (8-4-4-4-12 hexadecimal digits) that no other object has."
     private static let duration = "must be a duration from 1 to 60000 milliseconds, such as 2s, 500ms or 500."
 
     private static func lamp(_ coreType: String = "CoatyObject", id: String = "5b1c1b1e-4c4b-4d0e-9d5a-0d4f1b1c1b1e")

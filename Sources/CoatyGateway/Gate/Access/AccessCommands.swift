@@ -63,7 +63,7 @@ public enum AccessExplainer {
             maximumSteps: settings.limits.filterSteps
         )
         guard let permissions = policy.permissions(of: Principal.Authenticated(subject: asked)) else {
-            throw ConfigurationError(description: "\(file): nobody is \(subject)")
+            throw ConfigurationError(description: "\(file): no client has the subject \(subject)")
         }
         return AccessExplanation(permissions, question.request).text
     }

@@ -75,7 +75,7 @@ struct AccessConfiguration: Sendable, Equatable {
         try view.refuseDuplicates()
         guard view["tokens"] != nil || view["certificates"] != nil || view["anonymous"] != nil || view["jwt"] != nil
         else {
-            throw view.invalid("must have tokens, certificates, anonymous or jwt; otherwise nobody can do anything")
+            throw view.invalid("must have tokens, certificates, anonymous or jwt; otherwise no client has access")
         }
         if let jwt = view["jwt"] { self.jwt = try JWTConfiguration(jwt) }
         if let roles = view["roles"] { try readRoles(roles) }
