@@ -3,16 +3,16 @@ import { execFile } from "node:child_process"
 import { test } from "node:test"
 import { promisify } from "node:util"
 import {
-  connect, gatewayOfAll, GatewayError, next, object, patience, recording, state, takeUntil, within,
+  connect, sharedGateway, GatewayError, next, object, maximumWait, recording, state, takeUntil, within,
 } from "./support.mjs"
 
 let gateway
-gatewayOfAll((started) => { gateway = started })
+sharedGateway((started) => { gateway = started })
 
 const isRefusal = (type, status) => (error) =>
   error instanceof GatewayError && error.type.endsWith(`:${type}`) && error.status === status
 
-test("What others publish comes to the loop, and leaving the loop unsubscribes", async (t) => {
+test("A subscription iterates over published events, and leaving the loop unsubscribes", async (t) => {
   const WebSocket = recording()
   const client = connect(t, gateway.url, { WebSocket })
   const subscription = client.subscribe({ event: "channel", channelId: "news" })
@@ -35,13 +35,13 @@ test("What others publish comes to the loop, and leaving the loop unsubscribes",
   const [subscribe, unsubscribe] = WebSocket.sent
   assert.equal(subscribe.op, "subscribe")
   assert.deepEqual(unsubscribe, { op: "unsubscribe", id: subscribe.id })
-  // The gateway's answer to that is nobody's.
+  // The reply to `unsubscribe` is not mistaken for the reply to a publication.
   assert.deepEqual(await client.publish({ event: "channel", channelId: "news", data: { object: thing } }), {
     deferred: false,
   })
 })
 
-test("A subscription has one consumer, who awaits one frame at a time", async (t) => {
+test("A subscription has one iterator, with one pending next() at a time", async (t) => {
   const client = connect(t, gateway.url)
   const subscription = client.subscribe({ event: "deadvertise" })
   const iterator = subscription[Symbol.asyncIterator]()
@@ -54,7 +54,7 @@ test("A subscription has one consumer, who awaits one frame at a time", async (t
   await assert.rejects(subscription.ready, { type: "urn:coaty-client:problem:ended" })
 })
 
-test("A signal ends a subscription, also one that was aborted before", async (t) => {
+test("An abort signal ends a subscription, and a signal that is already aborted prevents it", async (t) => {
   const client = connect(t, gateway.url)
   const abortion = new AbortController()
   const subscription = client.subscribe({ event: "discover" }, { signal: abortion.signal })
@@ -69,7 +69,7 @@ test("A signal ends a subscription, also one that was aborted before", async (t)
   assert.equal(late.reason, "closed")
 })
 
-test("close() ends the loop, and what waited is not told any more", async (t) => {
+test("close() ends the loop and discards queued events", async (t) => {
   const client = connect(t, gateway.url)
   const subscription = client.subscribe({ event: "channel", channelId: "closing" })
   const second = client.subscribe({ event: "channel", channelId: "closing" })
@@ -82,7 +82,7 @@ test("close() ends the loop, and what waited is not told any more", async (t) =>
   for await (const _ of subscription) assert.fail()
 })
 
-test("Each pattern is asked and answered", async (t) => {
+test("Each two-way pattern delivers a request and its response", async (t) => {
   const responder = connect(t, gateway.url)
   const client = connect(t, gateway.url)
   await client.online()
@@ -111,7 +111,7 @@ test("Each pattern is asked and answered", async (t) => {
   for (const [request, observation, response, data] of patterns) {
     const subscription = responder.subscribe(observation)
     await within(subscription.ready, "ok")
-    const all = client.request(request, { timeout: patience }).all()
+    const all = client.request(request, { timeout: maximumWait }).all()
     const frame = await next(subscription[Symbol.asyncIterator](), request.event)
     assert.deepEqual(frame.data, request.data)
     assert.deepEqual(await responder.respond(frame, data), { deferred: false })
@@ -125,14 +125,14 @@ test("Each pattern is asked and answered", async (t) => {
   }
 })
 
-test("Responses come as they are given, until the condition holds", async (t) => {
+test("Responses are delivered in order until the `until` condition matches", async (t) => {
   const client = connect(t, gateway.url)
   await client.online()
   const requests = client.subscribe({ event: "discover" })
   await within(requests.ready, "ok")
   const responses = client.request(
     { event: "discover", data: { objectTypes: ["com.example.Count"] } },
-    { limit: 0, timeout: patience, until: ["number", ["Equals", 2]] },
+    { limit: 0, timeout: maximumWait, until: ["number", ["Equals", 2]] },
   )
   const request = await next(requests[Symbol.asyncIterator](), "discover")
   const numbers = []
@@ -146,7 +146,7 @@ test("Responses come as they are given, until the condition holds", async (t) =>
   assert.equal(responses.reason, "until")
 })
 
-test("A request ends by its time, by a signal, and by leaving the loop", async (t) => {
+test("A request ends at its timeout, on an abort signal, and when its loop is left", async (t) => {
   const WebSocket = recording()
   const client = connect(t, gateway.url, { WebSocket })
   await client.online()
@@ -157,11 +157,11 @@ test("A request ends by its time, by a signal, and by leaving the loop", async (
   assert.deepEqual(await client.request(nobody, { signal }).all(), { responses: [], reason: "cancelled" })
 
   const abortion = new AbortController()
-  const aborted = client.request(nobody, { timeout: patience, signal: abortion.signal }).all()
+  const aborted = client.request(nobody, { timeout: maximumWait, signal: abortion.signal }).all()
   abortion.abort()
   assert.deepEqual(await aborted, { responses: [], reason: "cancelled" })
 
-  const left = client.request({ event: "discover", data: { coreTypes: ["Identity"] } }, { limit: 0, timeout: patience })
+  const left = client.request({ event: "discover", data: { coreTypes: ["Identity"] } }, { limit: 0, timeout: maximumWait })
   for await (const { data } of left) {
     assert.equal(data.object.coreType, "Identity")
     break
@@ -171,14 +171,14 @@ test("A request ends by its time, by a signal, and by leaving the loop", async (
   assert.equal(cancels.length, 2)
 })
 
-test("What has come before a cancellation is told", async (t) => {
+test("Responses received before a cancellation are delivered", async (t) => {
   const client = connect(t, gateway.url)
   await client.online()
   const request = { event: "discover", data: { coreTypes: ["Identity"] } }
   const abortion = new AbortController()
-  const kept = client.request(request, { limit: 0, timeout: patience, signal: abortion.signal })
-  // Of two equal requests the earlier one is answered first.
-  const iterator = client.request(request, { timeout: patience, limit: 0 })[Symbol.asyncIterator]()
+  const kept = client.request(request, { limit: 0, timeout: maximumWait, signal: abortion.signal })
+  // The gateway answers the earlier of two equal requests first.
+  const iterator = client.request(request, { timeout: maximumWait, limit: 0 })[Symbol.asyncIterator]()
   await next(iterator, "response")
   await iterator.return()
   abortion.abort()
@@ -187,7 +187,7 @@ test("What has come before a cancellation is told", async (t) => {
   assert.equal(responses[0].data.object.name, "coaty-gateway")
 })
 
-test("What the gateway refuses is thrown, with where it is wrong", async (t) => {
+test("A refusal by the gateway is thrown with its pointer", async (t) => {
   const client = connect(t, gateway.url)
   await client.online()
   await assert.rejects(client.publish({ event: "deadvertise", data: { objectIds: 1 } }), (error) => {
@@ -206,13 +206,13 @@ test("What the gateway refuses is thrown, with where it is wrong", async (t) => 
   }, { status: 400 })
   assert.equal(wrong.reason, "error")
 
-  const unsayable = {}
-  unsayable.self = unsayable
-  assert.throws(() => client.subscribe({ event: "query" }, { filter: unsayable }), TypeError)
-  await assert.rejects(client.publish({ event: "advertise", data: unsayable }), TypeError)
+  const cyclic = {}
+  cyclic.self = cyclic
+  assert.throws(() => client.subscribe({ event: "query" }, { filter: cyclic }), TypeError)
+  await assert.rejects(client.publish({ event: "advertise", data: cyclic }), TypeError)
 })
 
-test("What is too large for the gateway costs the connection, which comes back", async (t) => {
+test("A frame that is too large closes the connection, and the client reconnects", async (t) => {
   const client = connect(t, gateway.url)
   const subscription = client.subscribe({ event: "channel", channelId: "large" })
   const iterator = subscription[Symbol.asyncIterator]()
@@ -227,20 +227,20 @@ test("What is too large for the gateway costs the connection, which comes back",
   assert.equal((await next(iterator)).data.object.text, "small")
 })
 
-test("A connection has at most 256 subscriptions, and room again when one has ended", async (t) => {
+test("A connection has at most 256 subscriptions, and ending one frees its place", async (t) => {
   const client = connect(t, gateway.url)
   const subscriptions = []
   for (let i = 0; i < 256; i++) subscriptions.push(client.subscribe({ event: "channel", channelId: `c${i}` }))
   await within(Promise.all(subscriptions.map(({ ready }) => ready)), "ok")
-  const refused = client.subscribe({ event: "channel", channelId: "one too many" })
+  const refused = client.subscribe({ event: "channel", channelId: "beyond the limit" })
   await assert.rejects(refused[Symbol.asyncIterator]().next(), { type: "urn:coaty-client:problem:busy" })
   subscriptions[7].close()
-  await within(client.subscribe({ event: "channel", channelId: "room again" }).ready, "ok")
+  await within(client.subscribe({ event: "channel", channelId: "after one ended" }).ready, "ok")
 })
 
-test("The client is somebody of its own", async (t) => {
+test("A client with an identity publishes under its own ID", async (t) => {
   const client = connect(t, gateway.url)
-  // Before there is a connection.
+  // The client is not connected yet.
   const identity = await within(client.identify("Kiosk"), "identity")
   assert.equal(identity.name, "Kiosk")
   assert.equal(client.state, "online")
@@ -253,7 +253,7 @@ test("The client is somebody of its own", async (t) => {
   assert.equal((await next(news[Symbol.asyncIterator]())).sourceId, identity.objectId)
 })
 
-test("An identity that is refused is not asked for again", async (t) => {
+test("A refused identity is not requested again", async (t) => {
   const WebSocket = recording()
   const client = connect(t, gateway.url, { WebSocket })
   await assert.rejects(within(client.identify(""), "answer"), { status: 400 })
@@ -261,7 +261,7 @@ test("An identity that is refused is not asked for again", async (t) => {
   assert.equal((await within(client.identify("Second thoughts"), "identity")).name, "Second thoughts")
 })
 
-test("A consumer that is behind gets the newest, and is told how many it has missed", async (t) => {
+test("A slow consumer gets the newest events and a gap with the number of dropped events", async (t) => {
   const client = connect(t, gateway.url)
   const publisher = connect(t, gateway.url)
   await publisher.online()
@@ -288,7 +288,7 @@ test("A consumer that is behind gets the newest, and is told how many it has mis
   assert.equal(count(frames), total)
 })
 
-test("Octets come as they are", async (t) => {
+test("Raw payloads are delivered unchanged", async (t) => {
   const client = connect(t, gateway.url)
   const base64 = client.subscribe({ event: "raw", topic: "greenhouse/door" })
   const binary = client.subscribe({ event: "raw", topic: "greenhouse/+" }, { encoding: "binary" })
@@ -301,7 +301,7 @@ test("Octets come as they are", async (t) => {
   assert.deepEqual([...data.octets], [...new TextEncoder().encode("open\n{")])
 })
 
-test("Who closes ends everything", async (t) => {
+test("Closing the client ends its subscriptions, requests and publications", async (t) => {
   const client = connect(t, gateway.url)
   await client.online()
   const states = []
@@ -309,7 +309,7 @@ test("Who closes ends everything", async (t) => {
   const subscription = client.subscribe({ event: "deadvertise" })
   await within(subscription.ready, "ok")
   const frame = subscription[Symbol.asyncIterator]().next()
-  const responses = client.request({ event: "call", operation: "com.example.nobody", data: {} }, { timeout: patience })
+  const responses = client.request({ event: "call", operation: "com.example.nobody", data: {} }, { timeout: maximumWait })
   const publication = client.publish({ event: "deadvertise", data: { objectIds: [object().objectId] } })
   client.close()
   client.close()
@@ -325,7 +325,7 @@ test("Who closes ends everything", async (t) => {
   assert.deepEqual(states, ["closed"])
 })
 
-test("Nothing keeps a process whose client is closed, online or on its way", async () => {
+test("A closed client does not keep the process running, whether it was online or connecting", async () => {
   const support = new URL("support.mjs", import.meta.url)
   const program = `
     import { CoatyClient, WebSocket } from ${JSON.stringify(support.href)}
@@ -340,7 +340,7 @@ test("Nothing keeps a process whose client is closed, online or on its way", asy
   const { stdout } = await promisify(execFile)(
     process.execPath,
     ["--input-type=module", "-e", program],
-    { timeout: patience },
+    { timeout: maximumWait },
   )
   assert.equal(stdout, "closed\n")
 })

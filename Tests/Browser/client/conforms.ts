@@ -1,8 +1,8 @@
-// The module is what client.d.ts declares: this compiles, or it is not.
+// Compiles only if client.js matches the declarations in client.d.ts.
 import * as declared from "./declared.js"
 import * as module from "./module.js"
 
-// The listeners of an EventTarget are declared more narrowly than they can be checked.
+// client.d.ts declares the event listeners more narrowly than client.js, so the members of EventTarget are left out.
 type Public<T> = { [K in keyof T as Exclude<K, keyof EventTarget>]: T[K] }
 
 export const error: Public<declared.GatewayError> = {} as module.GatewayError

@@ -1,11 +1,11 @@
-// What takes the client's own deadlines, which are long: they run side by side.
+// Tests that wait for the client's own timeouts. The timeouts are long, so the tests run concurrently.
 
 import assert from "node:assert/strict"
 import { describe, test } from "node:test"
 import { Broker, connect, Gateway, next, object, Proxy, state, within } from "./support.mjs"
 
-describe("A link that nobody says is dead", { concurrency: true }, () => {
-  test("is noticed, and nothing is missing behind it", async (t) => {
+describe("A connection that stops forwarding", { concurrency: true }, () => {
+  test("is detected, and no events are dropped", async (t) => {
     const gateway = await Gateway.start(t, await Broker.start(t))
     const proxy = await Proxy.start(t, gateway.port)
     const client = connect(t, proxy.url)
@@ -22,21 +22,21 @@ describe("A link that nobody says is dead", { concurrency: true }, () => {
     assert.equal(data.object.number, 1)
   })
 
-  test("is no connection when it is dead from the beginning", async (t) => {
+  test("is not reported as online if it never forwarded anything", async (t) => {
     const gateway = await Gateway.start(t, await Broker.start(t))
     const proxy = await Proxy.start(t, gateway.port)
-    proxy.isDeaf = true
+    proxy.isSilent = true
     const client = connect(t, proxy.url)
     const [{ detail }] = await within(
       new Promise((resolve) => client.addEventListener("statechange", (event) => resolve([event]), { once: true })),
       "end of the attempt",
     )
     assert.equal(detail.reason, "the gateway does not answer")
-    proxy.isDeaf = false
+    proxy.isSilent = false
     await within(client.online(), "connection")
   })
 
-  test("is told from one on which nothing happens", async (t) => {
+  test("is distinguished from an idle connection", async (t) => {
     const gateway = await Gateway.start(t, await Broker.start(t))
     const pings = deferred()
     let isAsked = false
@@ -59,7 +59,7 @@ describe("A link that nobody says is dead", { concurrency: true }, () => {
     await state(client, "online")
   })
 
-  test("does not keep those waiting whose frames can't be read", async (t) => {
+  test("does not leave publications and requests pending if the gateway can't read their frames", async (t) => {
     const gateway = await Gateway.start(t, await Broker.start(t))
     const client = connect(t, gateway.url)
     await within(client.online(), "connection")

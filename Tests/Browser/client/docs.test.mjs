@@ -1,9 +1,9 @@
-// What docs/browser.md shows does what it says.
+// Runs the examples of docs/browser.md and compares their output with the documented output.
 
 import assert from "node:assert/strict"
 import { readFile } from "node:fs/promises"
 import { test } from "node:test"
-import { connect, gatewayOfAll, object, WebSocket, within } from "./support.mjs"
+import { connect, sharedGateway, object, WebSocket, within } from "./support.mjs"
 
 const module = new URL("../../../Sources/CoatyGateway/Console/client.js", import.meta.url)
 const text = await readFile(new URL("../../../docs/browser.md", import.meta.url), "utf8")
@@ -11,12 +11,12 @@ const blocks = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language, 
 const AsyncFunction = (async () => {}).constructor
 
 let gateway
-gatewayOfAll((started) => { gateway = started })
+sharedGateway((started) => { gateway = started })
 
-/** Runs code with some names; its end, which may not come before a client is closed. */
+/** Runs code with the variables `names`. The promise may stay pending until a client is closed. */
 const run = (code, names) => new AsyncFunction(...Object.keys(names), code)(...Object.values(names))
 
-test("The page is one of twenty lines, and shows events as text", async (t) => {
+test("The example page has at most twenty lines and shows events as text", async (t) => {
   const pages = blocks.filter(({ language }) => language === "html")
   assert.equal(pages.length, 1)
   const [{ code }] = pages
@@ -45,10 +45,10 @@ test("The page is one of twenty lines, and shows events as text", async (t) => {
   }
   const document = { querySelector: () => list, createElement: () => ({}) }
   const page = run(script.replace(statement, ""), { CoatyClient: Client, document })
-  // Nothing says when the page observes.
+  // The page does not report when it is subscribed, so the object is advertised repeatedly.
   const thing = object({ name: "<b>bold</b>" })
-  const telling = setInterval(() => gateway.post("/v1/advertise", { object: thing }).catch(() => {}), 100)
-  t.after(() => clearInterval(telling))
+  const advertising = setInterval(() => gateway.post("/v1/advertise", { object: thing }).catch(() => {}), 100)
+  t.after(() => clearInterval(advertising))
   const line = await within(Promise.race([hasShown, page]), "line")
   assert.match(line, /^advertise \{.*<b>bold<\/b>/)
 })
@@ -58,19 +58,19 @@ const examples = blocks.flatMap(({ language, code }, i) =>
 )
 
 for (const [i, { code, expected }] of examples.entries()) {
-  test(`Example ${i + 1} says what is below it`, async (t) => {
+  test(`Example ${i + 1} prints the documented output`, async (t) => {
     assert.equal(expected?.language, "text")
     const client = connect(t, gateway.url)
     let output = ""
-    let told
-    const isTold = new Promise((resolve) => { told = resolve })
+    let matched
+    const hasMatched = new Promise((resolve) => { matched = resolve })
     const pattern = new RegExp(`^${expected.code.split("…").map(RegExp.escape ?? escaped).join(".+")}$`)
     const log = (...values) => {
       output += values.join(" ") + "\n"
-      if (pattern.test(output)) told()
+      if (pattern.test(output)) matched()
     }
     const example = run(code, { client, console: { log } })
-    await within(Promise.race([isTold, example]), `output like this, but:\n${output}`).catch((error) => {
+    await within(Promise.race([hasMatched, example]), "documented output").catch((error) => {
       throw new Error(`${error.message}\n${output}`)
     })
     assert.match(output, pattern)
@@ -79,7 +79,7 @@ for (const [i, { code, expected }] of examples.entries()) {
   })
 }
 
-test("All examples are looked at", () => assert.equal(examples.length, 8))
+test("All examples are found", () => assert.equal(examples.length, 8))
 
 function escaped(text) {
   return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")

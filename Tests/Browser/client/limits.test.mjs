@@ -1,4 +1,4 @@
-// A client that comes earlier than its rates allow.
+// Clients that exceed their rate limits.
 
 import assert from "node:assert/strict"
 import { once } from "node:events"
@@ -17,9 +17,9 @@ access:
     roles:
       user: { subscriptions: 5/s burst 1 }
 `
-const tooEarly = { type: "urn:coaty-gateway:problem:rate-limited", title: "Rate limited", status: 429, retryAfter: 50 }
+const rateLimited = { type: "urn:coaty-gateway:problem:rate-limited", title: "Rate limited", status: 429, retryAfter: 50 }
 
-test("Subscriptions beyond the rate begin later, also on a new connection", async (t) => {
+test("Subscriptions beyond the rate are delayed, also on a new connection", async (t) => {
   const gateway = await Gateway.start(t, await Broker.start(t), { configuration })
   const proxy = await Proxy.start(t, gateway.port)
   const WebSocket = recording()
@@ -27,9 +27,9 @@ test("Subscriptions beyond the rate begin later, also on a new connection", asyn
   const subscriptions = Array.from({ length: 5 }, (_, index) => client.subscribe({ event: "channel", channelId: `c${index}` }))
   const begin = Date.now()
   await within(Promise.all(subscriptions.map(({ ready }) => ready)), "ok of all")
-  // The first one at once, each of the others a fifth of a second later.
+  // The first subscription is accepted at once, each of the others a fifth of a second later.
   assert.ok(Date.now() - begin >= 700)
-  // Each is refused twice at most: with the others, and once it is the next one.
+  // Each is refused at most twice: once with the others and once as the next in line.
   const sent = WebSocket.sent.filter(({ op }) => op === "subscribe")
   assert.ok(sent.length > 5 && sent.length <= 15, `${sent.length}`)
   const iterators = subscriptions.map((subscription) => subscription[Symbol.asyncIterator]())
@@ -45,56 +45,56 @@ test("Subscriptions beyond the rate begin later, also on a new connection", asyn
   }
 })
 
-test("A subscription waits as long as the gateway says, and one that is closed meanwhile is not sent again", async (t) => {
+test("A subscription is retried after `retryAfter`, and not at all if it was closed", async (t) => {
   const gateway = await scriptedGateway(t)
   const client = connect(t, gateway.url)
   const [first, second, third] = [1, 2, 3].map((number) => client.subscribe({ event: "channel", channelId: `c${number}` }))
-  const frames = [await gateway.told(), await gateway.told(), await gateway.told()]
+  const frames = [await gateway.received(), await gateway.received(), await gateway.received()]
   const begin = Date.now()
-  for (const { id } of frames) gateway.say({ op: "error", id, ...tooEarly, retryAfter: 300 })
+  for (const { id } of frames) gateway.send({ op: "error", id, ...rateLimited, retryAfter: 300 })
   second.close()
-  assert.deepEqual(await gateway.told(), { op: "unsubscribe", id: frames[1].id })
-  gateway.say({ op: "error", id: frames[1].id, type: "t", title: "Unknown", status: 400 })
-  const again = await gateway.told()
+  assert.deepEqual(await gateway.received(), { op: "unsubscribe", id: frames[1].id })
+  gateway.send({ op: "error", id: frames[1].id, type: "t", title: "Unknown", status: 400 })
+  const again = await gateway.received()
   assert.ok(Date.now() - begin >= 290)
   assert.deepEqual(again, frames[0])
-  // The next one waits for the reply.
-  gateway.say({ op: "ok", id: again.id })
-  const last = await gateway.told()
+  // The next subscription is sent after the reply to this one.
+  gateway.send({ op: "ok", id: again.id })
+  const last = await gateway.received()
   assert.deepEqual(last, frames[2])
-  gateway.say({ op: "error", id: last.id, ...tooEarly })
-  assert.deepEqual(await gateway.told(), frames[2])
-  gateway.say({ op: "ok", id: last.id })
+  gateway.send({ op: "error", id: last.id, ...rateLimited })
+  assert.deepEqual(await gateway.received(), frames[2])
+  gateway.send({ op: "ok", id: last.id })
   await within(Promise.all([first.ready, third.ready]), "ok")
 })
 
-test("Other refusals of a subscription end it", async (t) => {
+test("Refusals other than rate-limited end a subscription", async (t) => {
   const gateway = await scriptedGateway(t)
   const client = connect(t, gateway.url)
   const [first, second] = [1, 2].map((number) => client.subscribe({ event: "channel", channelId: `c${number}` }))
-  const frames = [await gateway.told(), await gateway.told()]
-  gateway.say({ op: "error", id: frames[0].id, ...tooEarly })
-  gateway.say({ op: "error", id: frames[1].id, type: "urn:coaty-gateway:problem:too-many-subscriptions", title: "Too many", status: 429 })
+  const frames = [await gateway.received(), await gateway.received()]
+  gateway.send({ op: "error", id: frames[0].id, ...rateLimited })
+  gateway.send({ op: "error", id: frames[1].id, type: "urn:coaty-gateway:problem:too-many-subscriptions", title: "Too many", status: 429 })
   await assert.rejects(within(second.ready, "refusal"), { status: 429 })
-  const again = await gateway.told()
-  gateway.say({ op: "error", id: again.id, type: "urn:coaty-gateway:problem:forbidden", title: "Forbidden", status: 403 })
+  const again = await gateway.received()
+  gateway.send({ op: "error", id: again.id, type: "urn:coaty-gateway:problem:forbidden", title: "Forbidden", status: 403 })
   await assert.rejects(within(first.ready, "refusal"), { status: 403 })
 })
 
-test("Requests and publications report when they may come again", async (t) => {
+test("Refused publications report `retryAfter`", async (t) => {
   const gateway = await scriptedGateway(t)
   const client = connect(t, gateway.url)
   await within(client.online(), "connection")
   const published = client.publish({ event: "channel", channelId: "c", data: { object: object() } })
-  gateway.say({ op: "error", id: (await gateway.told()).id, ...tooEarly })
+  gateway.send({ op: "error", id: (await gateway.received()).id, ...rateLimited })
   await assert.rejects(within(published, "refusal"), { status: 429, retryAfter: 50 })
 })
 
-test("An event source waits for its ticket as long as the gateway says", async (t) => {
+test("An event source requests its ticket again after `retryAfter`", async (t) => {
   const times = []
   const server = createServer((request, response) => {
     times.push(Date.now())
-    const [status, body] = times.length === 1 ? [429, { ...tooEarly, retryAfter: 1500 }] : [403, { type: "t", title: "Forbidden" }]
+    const [status, body] = times.length === 1 ? [429, { ...rateLimited, retryAfter: 1500 }] : [403, { type: "t", title: "Forbidden" }]
     response.writeHead(status, { "content-type": "application/problem+json" }).end(JSON.stringify(body))
   })
   server.listen(0, "127.0.0.1")

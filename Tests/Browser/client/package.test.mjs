@@ -1,4 +1,4 @@
-// The package that `npm pack` makes of the client module, in a project of its own.
+// Installs the package of the client module in a new project and uses it.
 
 import assert from "node:assert/strict"
 import { execFile } from "node:child_process"
@@ -8,15 +8,15 @@ import { join } from "node:path"
 import { after, before, test } from "node:test"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { gatewayOfAll } from "./support.mjs"
+import { sharedGateway } from "./support.mjs"
 
 const run = promisify(execFile)
 const console = fileURLToPath(new URL("../../../Sources/CoatyGateway/Console/", import.meta.url))
-// Where Debian keeps the package ws and the types.
+// Debian installs the package ws and the type declarations here.
 const modules = process.env.NODE_PATH ?? "/usr/share/nodejs"
 
 let gateway
-gatewayOfAll((started) => { gateway = started })
+sharedGateway((started) => { gateway = started })
 
 let project
 before(async () => {
@@ -25,7 +25,7 @@ before(async () => {
   const [{ filename, files, version }] = JSON.parse(stdout)
   assert.deepEqual(files.map(({ path }) => path).sort(), ["README.md", "client.d.ts", "client.js", "package.json"])
   const contract = await readFile(new URL("../../../openapi.yaml", import.meta.url), "utf8")
-  assert.equal(version, contract.match(/^ {2}version: (\S+)$/m)[1], "the version is that of the gateway")
+  assert.equal(version, contract.match(/^ {2}version: (\S+)$/m)[1], "the package has the version of the gateway")
   await writeFile(join(project, "package.json"), `{ "name": "page", "private": true, "type": "module" }`)
   await run("npm", ["install", "--offline", "--no-audit", "--no-fund", `./${filename}`], { cwd: project })
 })

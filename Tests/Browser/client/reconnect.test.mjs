@@ -2,7 +2,7 @@ import assert from "node:assert/strict"
 import { once } from "node:events"
 import { test } from "node:test"
 import {
-  Broker, connect, Gateway, GatewayError, next, object, patience, Proxy, recording, state, takeUntil, within,
+  Broker, connect, Gateway, GatewayError, next, object, maximumWait, Proxy, recording, state, takeUntil, within,
 } from "./support.mjs"
 
 const contextId = "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79"
@@ -14,8 +14,8 @@ routing:
 `
 const channel = { event: "channel", channelId: "news" }
 
-/** A client behind a link that can be cut, and one that is not. */
-async function linked(t, options) {
+/** Starts a broker, a gateway and a client that connects to the gateway through a proxy. */
+async function connectThroughProxy(t, options) {
   const broker = await Broker.start(t)
   const gateway = await Gateway.start(t, broker, options)
   const proxy = await Proxy.start(t, gateway.port)
@@ -25,8 +25,8 @@ async function linked(t, options) {
   return { broker, gateway, proxy, client, sent: WebSocket.sent }
 }
 
-test("Behind a link that was cut nothing is missing", async (t) => {
-  const { gateway, proxy, client } = await linked(t)
+test("A client that reconnects gets all events", async (t) => {
+  const { gateway, proxy, client } = await connectThroughProxy(t)
   const states = []
   client.addEventListener("statechange", ({ detail }) => states.push(detail))
   const iterator = client.subscribe(channel)[Symbol.asyncIterator]()
@@ -50,7 +50,7 @@ test("Behind a link that was cut nothing is missing", async (t) => {
   const { reason, delay } = states[0]
   assert.equal(reason, "close code 1006")
   assert.ok(delay >= 125 && delay <= 250)
-  // What ends between the connections is not begun again.
+  // A subscription that is closed while disconnected is not sent again.
   proxy.isRefusing = true
   proxy.cut()
   await state(client, "connecting")
@@ -61,10 +61,10 @@ test("Behind a link that was cut nothing is missing", async (t) => {
   assert.equal((await next(iterator)).data.object.number, 6)
 })
 
-test("What can't be resumed begins anew, behind a gap", async (t) => {
-  const { gateway, proxy, client } = await linked(t, { configuration: routing })
+test("A subscription that can't be resumed starts again after a gap", async (t) => {
+  const { gateway, proxy, client } = await connectThroughProxy(t, { configuration: routing })
   const associations = client.subscribe({ event: "routing", contextId })[Symbol.asyncIterator]()
-  // Without objects there is no place to resume at.
+  // Without delivered objects, there is no cursor to resume from.
   const things = client.subscribe({ event: "advertise", objectType: "com.example.Thing", snapshot: true })
   const objects = things[Symbol.asyncIterator]()
   await within(things.ready, "ok")
@@ -82,8 +82,8 @@ test("What can't be resumed begins anew, behind a gap", async (t) => {
   assert.deepEqual(data.object, thing)
 })
 
-test("A gateway that is killed and started anew is the same one, with a gap", async (t) => {
-  const { gateway, client, sent } = await linked(t)
+test("After a gateway restart, the client restores its identity and subscriptions with a gap", async (t) => {
+  const { gateway, client, sent } = await connectThroughProxy(t)
   const { objectId } = await within(client.identify("Kiosk"), "identity")
   const subscription = client.subscribe(channel)
   const calls = client.subscribe({ event: "call", operation: "com.example.add" })
@@ -93,7 +93,7 @@ test("A gateway that is killed and started anew is the same one, with a gap", as
   const { sourceId, cursor } = await next(iterator)
   assert.equal(sourceId, objectId)
 
-  const responses = client.request({ event: "call", operation: "com.example.nobody", data: {} }, { timeout: patience }).all()
+  const responses = client.request({ event: "call", operation: "com.example.nobody", data: {} }, { timeout: maximumWait }).all()
   gateway.process.kill("SIGSTOP")
   const publication = client.publish({ ...channel, data: { object: object({ number: 2 }) } })
   const rejection = assert.rejects(within(publication, "end"), { type: "urn:coaty-client:problem:disconnected" })
@@ -119,15 +119,15 @@ test("A gateway that is killed and started anew is the same one, with a gap", as
   assert.equal(event.sourceId, client.identity.objectId)
   assert.equal(client.identity.name, "Kiosk")
 
-  // A call that another makes is answered over the new connection.
+  // The client answers a call over the new connection.
   const answer = gateway.post("/v1/call/com.example.add?timeout=20000", { parameters: [1, 2] })
   const [call] = (await takeUntil(calls[Symbol.asyncIterator](), ({ op }) => op === "event", "call")).slice(-1)
   await client.respond(call, { result: 3 })
   assert.deepEqual((await answer).responses[0].data, { result: 3 })
 })
 
-test("What is refused after a reconnect is thrown by the loop", async (t) => {
-  const { gateway, client } = await linked(t, { configuration: routing })
+test("A subscription that is refused after a reconnect throws in its loop", async (t) => {
+  const { gateway, client } = await connectThroughProxy(t, { configuration: routing })
   const associations = client.subscribe({ event: "routing", contextId })
   const iterator = associations[Symbol.asyncIterator]()
   assert.equal((await next(iterator)).event, "routing")
@@ -138,15 +138,15 @@ test("What is refused after a reconnect is thrown by the loop", async (t) => {
   assert.deepEqual(await iterator.next(), { value: undefined, done: true })
 })
 
-test("A broker that is gone is told as a gap, and what is published waits for it", async (t) => {
-  const { broker, client } = await linked(t)
+test("A lost broker connection is reported as a gap, and publications are deferred", async (t) => {
+  const { broker, client } = await connectThroughProxy(t)
   const subscription = client.subscribe(channel)
   const iterator = subscription[Symbol.asyncIterator]()
   await within(subscription.ready, "ok")
   const call = { event: "call", operation: "com.example.nobody" }
   const calls = client.subscribe(call)
   await within(calls.ready, "ok")
-  const responses = client.request({ ...call, data: {} }, { timeout: patience })
+  const responses = client.request({ ...call, data: {} }, { timeout: maximumWait })
   await next(calls[Symbol.asyncIterator](), "call")
   await broker.kill()
   const gap = await next(iterator, "gap")
@@ -160,8 +160,8 @@ test("A broker that is gone is told as a gap, and what is published waits for it
   assert.equal(frames.at(-1).data.object.number, 1)
 })
 
-test("An identity waits for its broker, while what is observed goes on", async (t) => {
-  const { broker, gateway, proxy, client } = await linked(t)
+test("Subscriptions continue while an identity waits for the broker", async (t) => {
+  const { broker, gateway, proxy, client } = await connectThroughProxy(t)
   const first = await within(client.identify("Kiosk"), "identity")
   const subscription = client.subscribe(channel)
   const iterator = subscription[Symbol.asyncIterator]()
@@ -170,7 +170,7 @@ test("An identity waits for its broker, while what is observed goes on", async (
   assert.equal((await next(iterator, "gap")).where, "gateway")
   proxy.cut()
   await state(client, "connecting")
-  // Begun when the gateway has refused the identity: broker and client are both not there.
+  // The gateway has refused the identity, because the broker is unavailable.
   await within(client.subscribe({ event: "deadvertise" }).ready, "ok")
   assert.equal(client.state, "connecting")
   await assert.rejects(client.publish({ ...channel, data: { object: object() } }), {
@@ -178,16 +178,16 @@ test("An identity waits for its broker, while what is observed goes on", async (
   })
   await broker.start()
   await within(client.online(), "identity")
-  // The gateway's own link, which observes, comes back by itself.
-  await gateway.isReady()
+  // The gateway observes over its own broker connection, which reconnects separately.
+  await gateway.waitUntilReady()
   assert.notEqual(client.identity.objectId, first.objectId)
   await client.publish({ ...channel, data: { object: object({ number: 1 }) } })
   const [event] = (await takeUntil(iterator, ({ op }) => op === "event", "event")).slice(-1)
   assert.equal(event.sourceId, client.identity.objectId)
 })
 
-test("Handshakes that fail are tried again, more and more seldom", async (t) => {
-  const { gateway } = await linked(t)
+test("Failed handshakes are retried with growing delays", async (t) => {
+  const { gateway } = await connectThroughProxy(t)
   const proxy = await Proxy.start(t, gateway.port)
   proxy.isRefusing = true
   const client = connect(t, proxy.url)

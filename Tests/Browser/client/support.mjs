@@ -1,4 +1,4 @@
-// What the tests of the client run against: a real broker, a real gateway, and a link between that can be cut.
+// Test support: a broker, a gateway, a TCP proxy that can cut connections, and a scripted gateway.
 
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -14,14 +14,14 @@ import { CoatyClient } from "../../../Sources/CoatyGateway/Console/client.js"
 export const { WebSocket, WebSocketServer } = createRequire(import.meta.url)("ws")
 export { CoatyClient, CoatyEventSource, GatewayError, ticketUrl } from "../../../Sources/CoatyGateway/Console/client.js"
 
-/** Milliseconds: much more than anything takes on a busy machine. */
-export const patience = 60_000
+/** The longest wait for anything, in milliseconds. It is generous, for busy machines. */
+export const maximumWait = 60_000
 
-/** Awaits something that may never come. */
+/** Awaits a promise for at most `maximumWait`. @param what what the promise stands for, for the error message */
 export async function within(promise, what) {
   let timer
   const deadline = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no ${what} within ${patience} ms`)), patience)
+    timer = setTimeout(() => reject(new Error(`no ${what} within ${maximumWait} ms`)), maximumWait)
   })
   try {
     return await Promise.race([promise, deadline])
@@ -30,12 +30,12 @@ export async function within(promise, what) {
   }
 }
 
-/** Takes frames from an iterator until one is as wanted; gives all of them. */
+/** Returns the frames of an iterator, up to the first that satisfies `isWanted`. */
 export async function takeUntil(iterator, isWanted, what = "frame") {
   const frames = []
   for (;;) {
     const { value, done } = await within(iterator.next(), what)
-    if (done) throw new Error(`ended before there was a ${what}`)
+    if (done) throw new Error(`the iterator ended before a ${what}`)
     frames.push(value)
     if (isWanted(value)) return frames
   }
@@ -43,21 +43,21 @@ export async function takeUntil(iterator, isWanted, what = "frame") {
 
 export const next = async (iterator, what) => (await takeUntil(iterator, () => true, what))[0]
 
-/** Waits for a state of a client. */
+/** Waits until a client has the state `wanted`. */
 export async function state(client, wanted) {
   while (client.state !== wanted) {
     await within(new Promise((resolve) => client.addEventListener("statechange", resolve, { once: true })), wanted)
   }
 }
 
-/** A client that is closed after the test. */
+/** Creates a client and closes it after the test. */
 export function connect(t, url, options = {}) {
   const client = new CoatyClient(url, { WebSocket, ...options })
   t.after(() => client.close())
   return client
 }
 
-/** A class of sockets that keep what is said on them. */
+/** Returns a WebSocket class that records the frames it sends, in `sent`. */
 export function recording() {
   return class Recording extends WebSocket {
     static sent = []
@@ -69,7 +69,7 @@ export function recording() {
 }
 
 let counter = 0
-/** An object, each time with another id. */
+/** Returns a Coaty object with a new ID. */
 export function object(members = {}) {
   const objectId = `c2a4f1de-5b7c-4a6e-8a35-${String(++counter).padStart(12, "0")}`
   return { coreType: "CoatyObject", objectType: "com.example.Thing", objectId, name: `Thing ${counter}`, ...members }
@@ -96,7 +96,7 @@ async function isListening(port) {
   }
 }
 
-/** A process that can be killed and started again with the same arguments. */
+/** A child process that can be killed and restarted with the same arguments. */
 class Server {
   process
   async kill(signal = "SIGKILL") {
@@ -130,10 +130,10 @@ export class Broker extends Server {
     const options = { stdio: "ignore", env: { ...process.env, PATH: path } }
     const child = spawn("mosquitto", ["-c", join(this.folder, "mosquitto.conf")], options)
     this.process = child
-    const deadline = Date.now() + patience
-    // A server that says nothing can only be asked.
+    const deadline = Date.now() + maximumWait
+    // mosquitto prints nothing when it is ready, so its port is polled.
     while (!(await isListening(this.port))) {
-      if (child.exitCode !== null || Date.now() > deadline) throw new Error("the broker does not start")
+      if (child.exitCode !== null || Date.now() > deadline) throw new Error("the broker did not start")
       await sleep(20)
     }
   }
@@ -160,12 +160,12 @@ export class Gateway extends Server {
     const file = join(this.folder, "gateway.yaml")
     await writeFile(file, configuration)
     const binary = process.env.COATY_GATEWAY_BINARY
-    if (!binary) throw new Error("COATY_GATEWAY_BINARY names no gateway")
+    if (!binary) throw new Error("set COATY_GATEWAY_BINARY to the path of the gateway")
     const { broker, port, settings, environment } = this
     const child = spawn(
       binary,
       ["--config", file, "--port", port, "--broker", `mqtt://127.0.0.1:${broker.port}`, ...settings].map(String),
-      // No setting of the gateway.
+      // The gateway rejects unknown COATY_GATEWAY_ variables.
       { stdio: ["ignore", "pipe", "ignore"], env: { ...process.env, COATY_GATEWAY_BINARY: undefined, ...environment } },
     )
     this.process = child
@@ -177,24 +177,24 @@ export class Gateway extends Server {
           output += text
           if (/ ready on /.test(output)) resolve()
         })
-        child.once("exit", () => reject(new Error(`the gateway does not start: ${output}`)))
+        child.once("exit", () => reject(new Error(`the gateway did not start: ${output}`)))
       }),
       "gateway",
     )
-    await this.isReady()
+    await this.waitUntilReady()
   }
 
-  /** Has it read another access configuration. @param configuration YAML */
+  /** Reloads the gateway with another access configuration. @param configuration YAML */
   async reload(configuration) {
     await writeFile(join(this.folder, "gateway.yaml"), configuration)
     this.process.kill("SIGHUP")
   }
 
-  /** Waits until the gateway has its broker. */
-  async isReady() {
-    const deadline = Date.now() + patience
+  /** Waits until the gateway is connected to its broker. */
+  async waitUntilReady() {
+    const deadline = Date.now() + maximumWait
     while (!(await fetch(`${this.url}/readyz`)).ok) {
-      if (Date.now() > deadline) throw new Error("the gateway has no broker")
+      if (Date.now() > deadline) throw new Error("the gateway did not connect to the broker")
       await sleep(20)
     }
   }
@@ -213,14 +213,14 @@ export class Gateway extends Server {
   }
 }
 
-/** A link to a server that can be cut, can be refused, and can go dead without anybody saying so. */
+/** A TCP proxy that can reset connections, refuse them, or stop forwarding without closing them. */
 export class Proxy {
   #pairs = new Set()
   connections = 0
-  /** New connections are closed at once. */
+  /** Whether new connections are closed at once. */
   isRefusing = false
-  /** New connections are accepted, and nothing comes through. */
-  isDeaf = false
+  /** Whether new connections are accepted but nothing is forwarded. */
+  isSilent = false
 
   static async start(t, target) {
     const proxy = new Proxy()
@@ -243,7 +243,7 @@ export class Proxy {
     socket.on("error", () => {})
     if (this.isRefusing) return socket.destroy()
     const pair = [socket]
-    if (!this.isDeaf) {
+    if (!this.isSilent) {
       const far = net.connect(target, "127.0.0.1")
       far.on("error", () => socket.destroy())
       far.on("close", () => socket.destroy())
@@ -257,12 +257,12 @@ export class Proxy {
     this.server.emit("accepted")
   }
 
-  /** Ends all connections. */
+  /** Resets all connections. */
   cut() {
     for (const [socket] of this.#pairs) socket.resetAndDestroy()
   }
 
-  /** Lets nothing through on the connections that there are, and leaves them open. */
+  /** Stops forwarding on the open connections and leaves them open. */
   goDead() {
     for (const [socket, far] of this.#pairs) {
       socket.unpipe()
@@ -271,7 +271,7 @@ export class Proxy {
   }
 }
 
-/** A server that does as a test says; gives what it is told. */
+/** Starts a WebSocket server that sends the frames a test asks for. `received()` returns the next frame from a client. */
 export async function scriptedGateway(t) {
   const server = new WebSocketServer({ host: "127.0.0.1", port: 0 })
   await once(server, "listening")
@@ -279,28 +279,28 @@ export async function scriptedGateway(t) {
     for (const socket of server.clients) socket.terminate()
     server.close()
   })
-  const told = []
+  const frames = []
   const waiting = []
   server.on("connection", (socket) => {
     socket.on("message", (text) => {
       const frame = JSON.parse(text)
       const taker = waiting.shift()
       if (taker) taker(frame)
-      else told.push(frame)
+      else frames.push(frame)
     })
   })
   return {
     url: `ws://127.0.0.1:${server.address().port}`,
     server,
-    told: () => within(told.length > 0 ? told.shift() : new Promise((resolve) => waiting.push(resolve)), "frame"),
-    say: (frame) => {
+    received: () => within(frames.length > 0 ? frames.shift() : new Promise((resolve) => waiting.push(resolve)), "frame"),
+    send: (frame) => {
       for (const socket of server.clients) socket.send(typeof frame === "string" ? frame : JSON.stringify(frame))
     },
   }
 }
 
-/** Starts a gateway with a broker for all tests of a file, and hands it over before the first. */
-export function gatewayOfAll(take) {
+/** Starts one gateway with a broker for all tests of a file, and passes it to `take` before the first test. */
+export function sharedGateway(take) {
   const ends = []
   before(async () => {
     const context = { after: (end) => ends.unshift(end) }

@@ -1,4 +1,4 @@
-// Tokens: on the WebSocket, and as tickets of event streams.
+// Tokens on WebSockets, and tickets of event streams.
 
 import assert from "node:assert/strict"
 import { createHash, generateKeyPairSync, sign } from "node:crypto"
@@ -13,55 +13,55 @@ import { Broker, CoatyEventSource, connect, Gateway, next, object, scriptedGatew
 const unauthorized = { type: "urn:coaty-gateway:problem:unauthorized", title: "Unauthorized", status: 401, detail: "Wrong token." }
 const refused = { type: "urn:coaty-client:problem:refused", status: 0 }
 
-/** Fails if the gateway receives a frame soon. */
-async function nothingFollows(gateway) {
-  const frame = gateway.told()
+/** Fails if the gateway receives a frame within 100 ms. Returns the frame that it receives later. */
+async function expectSilence(gateway) {
+  const frame = gateway.received()
   const silence = new Promise((resolve) => setTimeout(resolve, 100, "silence"))
   assert.equal(await Promise.race([frame, silence]), "silence")
   return frame
 }
 
-test("The token is the first frame, and everything else waits for its ok", async (t) => {
+test("The client sends its token first, and other frames after the ok", async (t) => {
   const gateway = await scriptedGateway(t)
   const client = connect(t, gateway.url, { token: "coaty_secret" })
   client.subscribe({ event: "deadvertise" })
   const identity = client.identify("Kiosk")
-  const first = await gateway.told()
+  const first = await gateway.received()
   assert.deepEqual(first, { op: "authenticate", id: first.id, token: "coaty_secret" })
-  const second = nothingFollows(gateway)
+  const second = expectSilence(gateway)
   await new Promise((resolve) => setTimeout(resolve, 200))
   assert.equal(client.state, "connecting")
-  gateway.say({ op: "ok", id: first.id })
+  gateway.send({ op: "ok", id: first.id })
   const identify = await second
   assert.equal(identify.op, "identify")
-  gateway.say({ op: "ok", id: identify.id, identity: { objectId: "1", name: "Kiosk" } })
-  assert.equal((await gateway.told()).op, "subscribe")
+  gateway.send({ op: "ok", id: identify.id, identity: { objectId: "1", name: "Kiosk" } })
+  assert.equal((await gateway.received()).op, "subscribe")
   await within(identity, "identity")
   await state(client, "online")
 })
 
-test("The function of a token is called for each connection, also without a token", async (t) => {
+test("The token function is called for each connection, and may return no token", async (t) => {
   const gateway = await scriptedGateway(t)
   const tokens = ["one", undefined, "two"]
   const client = connect(t, gateway.url, { token: async () => tokens.shift() })
   const subscription = client.subscribe({ event: "deadvertise" })
   const cut = () => gateway.server.clients.forEach((socket) => socket.terminate())
 
-  const first = await gateway.told()
+  const first = await gateway.received()
   assert.equal(first.token, "one")
-  gateway.say({ op: "ok", id: first.id })
-  const { id } = await gateway.told()
+  gateway.send({ op: "ok", id: first.id })
+  const { id } = await gateway.received()
   cut()
-  assert.deepEqual(await gateway.told(), { op: "subscribe", event: "deadvertise", id })
+  assert.deepEqual(await gateway.received(), { op: "subscribe", event: "deadvertise", id })
   cut()
-  const last = await gateway.told()
+  const last = await gateway.received()
   assert.equal(last.token, "two")
-  gateway.say({ op: "ok", id: last.id })
-  assert.deepEqual(await gateway.told(), { op: "subscribe", event: "deadvertise", id })
+  gateway.send({ op: "ok", id: last.id })
+  assert.deepEqual(await gateway.received(), { op: "subscribe", event: "deadvertise", id })
   assert.equal(subscription.reason, undefined)
 })
 
-test("A function that fails is called again later", async (t) => {
+test("A token function that fails is called again", async (t) => {
   const gateway = await scriptedGateway(t)
   const reasons = []
   let calls = 0
@@ -72,17 +72,17 @@ test("A function that fails is called again later", async (t) => {
   }
   const client = connect(t, gateway.url, { token })
   client.addEventListener("statechange", ({ detail }) => reasons.push(detail.reason))
-  const frame = await gateway.told()
+  const frame = await gateway.received()
   assert.equal(frame.token, "coaty_secret")
   assert.deepEqual(reasons, ["there is no token: no network", "there is no token: A token is a string"])
 })
 
 test("A client that is closed while it waits for a token does not connect", async (t) => {
   const gateway = await scriptedGateway(t)
-  let give
-  const client = connect(t, gateway.url, { token: () => new Promise((resolve) => { give = resolve }) })
+  let provide
+  const client = connect(t, gateway.url, { token: () => new Promise((resolve) => { provide = resolve }) })
   client.close()
-  give("late")
+  provide("late")
   await new Promise((resolve) => setTimeout(resolve, 100))
   assert.equal(gateway.server.clients.size, 0)
 })
@@ -93,8 +93,8 @@ for (const problem of [unauthorized, { ...unauthorized, status: 429, detail: "To
     const client = connect(t, gateway.url, { token: "wrong" })
     const subscription = client.subscribe({ event: "deadvertise" })
     const identity = client.identify("Kiosk")
-    const { id } = await gateway.told()
-    gateway.say({ op: "error", id, ...problem })
+    const { id } = await gateway.received()
+    gateway.send({ op: "error", id, ...problem })
     await assert.rejects(within(client.online(), "end"), { ...refused, message: new RegExp(problem.detail) })
     await assert.rejects(within(subscription.ready, "end"), refused)
     await assert.rejects(within(identity, "end"), refused)
@@ -104,12 +104,12 @@ for (const problem of [unauthorized, { ...unauthorized, status: 429, detail: "To
   })
 }
 
-test("The client connects again if the gateway has trouble with a token", async (t) => {
+test("The client reconnects if the gateway can't check a token", async (t) => {
   const gateway = await scriptedGateway(t)
   const client = connect(t, gateway.url, { token: "coaty_secret" })
-  const { id } = await gateway.told()
-  gateway.say({ op: "error", id, type: "t", title: "Busy", status: 503 })
-  assert.equal((await gateway.told()).token, "coaty_secret")
+  const { id } = await gateway.received()
+  gateway.send({ op: "error", id, type: "t", title: "Busy", status: 503 })
+  assert.equal((await gateway.received()).token, "coaty_secret")
   assert.equal(client.state, "connecting")
 })
 
@@ -117,7 +117,7 @@ for (const code of [4502, 4503]) {
   test(`The client ends after the close code ${code}`, async (t) => {
     const gateway = await scriptedGateway(t)
     const client = connect(t, gateway.url, { token: "coaty_secret" })
-    await gateway.told()
+    await gateway.received()
     for (const socket of gateway.server.clients) socket.close(code, "no access")
     await assert.rejects(within(client.online(), "end"), { ...refused, message: /no access/ })
     assert.equal(client.state, "closed")
@@ -127,32 +127,32 @@ for (const code of [4502, 4503]) {
 test("A new token is sent on the open connection, and used for later ones", async (t) => {
   const gateway = await scriptedGateway(t)
   const client = connect(t, gateway.url, { token: "one" })
-  gateway.say({ op: "ok", id: (await gateway.told()).id })
+  gateway.send({ op: "ok", id: (await gateway.received()).id })
   await state(client, "online")
 
   const denied = client.authenticate("wrong")
-  const frame = await gateway.told()
+  const frame = await gateway.received()
   assert.equal(frame.token, "wrong")
-  gateway.say({ op: "error", id: frame.id, ...unauthorized })
+  gateway.send({ op: "error", id: frame.id, ...unauthorized })
   await assert.rejects(within(denied, "answer"), { name: "GatewayError", status: 401 })
   assert.equal(client.state, "online")
 
   const renewed = client.authenticate(async () => "two")
-  gateway.say({ op: "ok", id: (await gateway.told()).id })
+  gateway.send({ op: "ok", id: (await gateway.received()).id })
   await within(renewed, "answer")
   await assert.rejects(client.authenticate(() => undefined), TypeError)
   for (const socket of gateway.server.clients) socket.terminate()
-  assert.equal((await gateway.told()).token, "two")
+  assert.equal((await gateway.received()).token, "two")
 })
 
 test("A new token is used at once while the client connects", async (t) => {
   const gateway = await scriptedGateway(t)
   const client = connect(t, gateway.url, { token: "one" })
-  assert.equal((await gateway.told()).token, "one")
+  assert.equal((await gateway.received()).token, "one")
   const authenticated = client.authenticate("two")
-  const frame = await gateway.told()
+  const frame = await gateway.received()
   assert.equal(frame.token, "two")
-  gateway.say({ op: "ok", id: frame.id })
+  gateway.send({ op: "ok", id: frame.id })
   await within(authenticated, "ok")
   assert.equal(client.state, "online")
   client.close()
@@ -164,48 +164,48 @@ test("A token that expires is renewed on the open connection", async (t) => {
   const tokens = ["one", "two", "three"]
   const client = connect(t, gateway.url, { token: async () => tokens.shift() })
   client.subscribe({ event: "deadvertise" })
-  const first = await gateway.told()
-  gateway.say({ op: "ok", id: first.id, expires: 1, validFor: 2600 })
-  assert.equal((await gateway.told()).op, "subscribe")
+  const first = await gateway.received()
+  gateway.send({ op: "ok", id: first.id, expires: 1, validFor: 2600 })
+  assert.equal((await gateway.received()).op, "subscribe")
   const accepted = Date.now()
-  // With 80 % of 2600 ms to go: neither at once nor at the end.
-  const second = await gateway.told()
+  // The client renews the token after 80 % of its 2600 ms.
+  const second = await gateway.received()
   assert.deepEqual(second, { op: "authenticate", id: second.id, token: "two" })
   assert.ok(Date.now() - accepted >= 1900 && Date.now() - accepted < 2600)
   assert.equal(gateway.server.clients.size, 1)
-  // Refused: the connection keeps its token, and the client tries once more.
-  gateway.say({ op: "error", id: second.id, ...unauthorized })
-  const third = await gateway.told()
+  // The new token is refused: the connection keeps the old one, and the client tries again.
+  gateway.send({ op: "error", id: second.id, ...unauthorized })
+  const third = await gateway.received()
   assert.equal(third.token, "three")
   assert.equal(client.state, "online")
-  // This one does not expire.
-  gateway.say({ op: "ok", id: third.id })
-  const later = nothingFollows(gateway)
+  // The third token does not expire.
+  gateway.send({ op: "ok", id: third.id })
+  const later = expectSilence(gateway)
   await new Promise((resolve) => setTimeout(resolve, 2500))
   assert.equal(client.state, "online")
   for (const socket of gateway.server.clients) socket.terminate()
   await later
 })
 
-test("A token that is a text is not renewed", async (t) => {
+test("A token given as a string is not renewed", async (t) => {
   const gateway = await scriptedGateway(t)
   const client = connect(t, gateway.url, { token: "one" })
-  gateway.say({ op: "ok", id: (await gateway.told()).id, expires: 1, validFor: 100 })
+  gateway.send({ op: "ok", id: (await gateway.received()).id, expires: 1, validFor: 100 })
   await state(client, "online")
-  const told = gateway.told()
-  assert.equal(await Promise.race([told, new Promise((resolve) => setTimeout(resolve, 2500, "silence"))]), "silence")
+  const frame = gateway.received()
+  assert.equal(await Promise.race([frame, new Promise((resolve) => setTimeout(resolve, 2500, "silence"))]), "silence")
   for (const socket of gateway.server.clients) socket.terminate()
-  await told
+  await frame
 })
 
 test("The client connects with a new token after the close code 4002", async (t) => {
   const gateway = await scriptedGateway(t)
   const tokens = ["one", "two"]
   const client = connect(t, gateway.url, { token: () => tokens.shift() })
-  gateway.say({ op: "ok", id: (await gateway.told()).id })
+  gateway.send({ op: "ok", id: (await gateway.received()).id })
   await state(client, "online")
   for (const socket of gateway.server.clients) socket.close(4002, "token expired")
-  assert.equal((await gateway.told()).token, "two")
+  assert.equal((await gateway.received()).token, "two")
   assert.equal(client.state, "connecting")
 })
 
@@ -215,7 +215,7 @@ test("A denied frame names the grant that is missing", async (t) => {
   await within(client.online(), "connection")
   const publication = client.publish({ event: "deadvertise", data: {} })
   const missing = '- publish: ["deadvertise"]\n'
-  gateway.say({ op: "error", id: (await gateway.told()).id, type: "t", title: "Forbidden", status: 403, missing })
+  gateway.send({ op: "error", id: (await gateway.received()).id, type: "t", title: "Forbidden", status: 403, missing })
   await assert.rejects(within(publication, "answer"), { name: "GatewayError", missing })
 })
 
@@ -225,29 +225,29 @@ test("Withheld responses are reported", async (t) => {
   await within(client.online(), "connection")
   const responses = client.request({ event: "discover", data: {} })
   assert.equal(responses.filtered, false)
-  gateway.say({ op: "done", id: (await gateway.told()).id, reason: "timeout", filtered: true })
+  gateway.send({ op: "done", id: (await gateway.received()).id, reason: "timeout", filtered: true })
   await within(responses.all(), "end")
   assert.equal(responses.filtered, true)
 })
 
 // Event streams
 
-/** A gateway that issues the tickets 1, 2, …; `answer` replaces its answer. */
-async function ticketOffice(t) {
-  const office = { requests: [], answer: undefined }
+/** Starts a server that issues the tickets 1, 2, …. `answer` replaces its answer. */
+async function ticketServer(t) {
+  const tickets = { requests: [], answer: undefined }
   const server = createServer((request, response) => {
     const { method, url, headers } = request
-    office.requests.push(`${method} ${url} ${headers.authorization} ${headers["content-type"]}`)
-    const { status = 200, body = { ticket: String(office.requests.length), validFor: 30_000 } } = office.answer ?? {}
+    tickets.requests.push(`${method} ${url} ${headers.authorization} ${headers["content-type"]}`)
+    const { status = 200, body = { ticket: String(tickets.requests.length), validFor: 30_000 } } = tickets.answer ?? {}
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body))
   })
   await once(server.listen(0, "127.0.0.1"), "listening")
   t.after(() => server.close())
-  office.url = `http://127.0.0.1:${server.address().port}`
-  return office
+  tickets.url = `http://127.0.0.1:${server.address().port}`
+  return tickets
 }
 
-/** An EventSource that does what a test says. */
+/** An EventSource that a test controls. */
 class ScriptedSource extends EventTarget {
   static created = []
   static waiting = []
@@ -266,7 +266,7 @@ class ScriptedSource extends EventTarget {
     this.readyState = 1
     this.dispatchEvent(new Event("open"))
   }
-  say(op, data, lastEventId = "") {
+  deliver(op, data, lastEventId = "") {
     this.dispatchEvent(new MessageEvent(op, { data: JSON.stringify(data), lastEventId }))
   }
   fail(readyState) {
@@ -278,24 +278,24 @@ class ScriptedSource extends EventTarget {
   }
 }
 
-test("A ticket stands for the token in the address of a stream", async (t) => {
-  const office = await ticketOffice(t)
-  assert.equal(await ticketUrl(`${office.url}/v1/sse/channel?channelId=a%20b`, "s"), `${office.url}/v1/sse/channel?channelId=a+b&ticket=1`)
-  const socket = office.url.replace("http", "ws") + "/below/v1/ws/deadvertise"
+test("A ticket replaces the token in the URL of a stream", async (t) => {
+  const tickets = await ticketServer(t)
+  assert.equal(await ticketUrl(`${tickets.url}/v1/sse/channel?channelId=a%20b`, "s"), `${tickets.url}/v1/sse/channel?channelId=a+b&ticket=1`)
+  const socket = tickets.url.replace("http", "ws") + "/below/v1/ws/deadvertise"
   assert.equal(await ticketUrl(socket, async () => "s"), `${socket}?ticket=2`)
-  assert.deepEqual(office.requests, [
+  assert.deepEqual(tickets.requests, [
     "POST /v1/tickets Bearer s application/json",
     "POST /below/v1/tickets Bearer s application/json",
   ])
   assert.equal(await ticketUrl(socket), socket)
-  await assert.rejects(ticketUrl(`${office.url}/v1/objects`, "s"), TypeError)
-  office.answer = { status: 401, body: unauthorized }
+  await assert.rejects(ticketUrl(`${tickets.url}/v1/objects`, "s"), TypeError)
+  tickets.answer = { status: 401, body: unauthorized }
   await assert.rejects(ticketUrl(socket, "s"), { name: "GatewayError", status: 401, message: "Wrong token." })
 })
 
 test("An event stream gets a ticket for each connection, and resumes", async (t) => {
-  const office = await ticketOffice(t)
-  const url = `${office.url}/v1/sse/channel?channelId=news`
+  const tickets = await ticketServer(t)
+  const url = `${tickets.url}/v1/sse/channel?channelId=news`
   const stream = new CoatyEventSource(url, { token: "s", EventSource: ScriptedSource })
   t.after(() => stream.close())
   const seen = []
@@ -308,9 +308,9 @@ test("An event stream gets a ticket for each connection, and resumes", async (t)
   assert.equal(stream.readyState, 0)
   first.open()
   assert.equal(stream.readyState, 1)
-  first.say("ok", {}, "c-1")
-  first.say("event", { n: 1 }, "c-2")
-  first.say("problem", { n: 2 })
+  first.deliver("ok", {}, "c-1")
+  first.deliver("event", { n: 1 }, "c-2")
+  first.deliver("problem", { n: 2 })
   first.fail(0)
   assert.equal(first.readyState, 2)
   assert.equal(stream.readyState, 0)
@@ -323,34 +323,34 @@ test("An event stream gets a ticket for each connection, and resumes", async (t)
 })
 
 test("An event stream ends if the gateway refuses the token or the stream", async (t) => {
-  const office = await ticketOffice(t)
+  const tickets = await ticketServer(t)
   const options = { token: "s", EventSource: ScriptedSource }
   const failed = (stream) => within(once(stream, "error"), "error")
-  const stream = new CoatyEventSource(`${office.url}/v1/sse/deadvertise`, options)
+  const stream = new CoatyEventSource(`${tickets.url}/v1/sse/deadvertise`, options)
   const source = await ScriptedSource.next()
   const error = failed(stream)
   source.fail(2)
   await error
   assert.equal(stream.readyState, 2)
 
-  office.answer = { status: 401, body: unauthorized }
-  const other = new CoatyEventSource(`${office.url}/v1/sse/deadvertise`, options)
+  tickets.answer = { status: 401, body: unauthorized }
+  const other = new CoatyEventSource(`${tickets.url}/v1/sse/deadvertise`, options)
   assert.equal((await failed(other))[0].error.status, 401)
   assert.equal(other.readyState, 2)
 
-  office.answer = { status: 503, body: {} }
-  const third = new CoatyEventSource(`${office.url}/v1/sse/deadvertise`, options)
+  tickets.answer = { status: 503, body: {} }
+  const third = new CoatyEventSource(`${tickets.url}/v1/sse/deadvertise`, options)
   await failed(third)
-  office.answer = undefined
+  tickets.answer = undefined
   assert.equal(third.readyState, 0)
   await ScriptedSource.next()
   third.close()
-  assert.throws(() => new CoatyEventSource(`${office.url}/v1/status`, options), TypeError)
+  assert.throws(() => new CoatyEventSource(`${tickets.url}/v1/status`, options), TypeError)
 })
 
 // The real gateway
 
-/** YAML with tokens that are named like their roles. */
+/** Returns a configuration in which each token has the role of the same name. */
 const access = (...names) => JSON.stringify({
   access: {
     tokens: names.map((name) => ({ name, sha256: createHash("sha256").update(`coaty_${name}`).digest("hex"), roles: [name] })),
@@ -361,7 +361,7 @@ const access = (...names) => JSON.stringify({
   },
 })
 
-test("The gateway lets each token do what its roles allow, until it is removed", async (t) => {
+test("The gateway applies the roles of each token, until the token is removed", async (t) => {
   const gateway = await Gateway.start(t, await Broker.start(t), { configuration: access("reader", "writer") })
   const wrong = connect(t, gateway.url, { token: "coaty_nobody" })
   await assert.rejects(within(wrong.online(), "end"), refused)
@@ -414,7 +414,7 @@ test("The client renews the token of an identity provider without a gap", async 
   const gateway = await Gateway.start(t, await Broker.start(t), { configuration })
   const encode = (value) => Buffer.from(JSON.stringify(value)).toString("base64url")
   let issued = 0
-  // The gateway adds 30 seconds for clocks that differ: the first token is good for four.
+  // The gateway allows 30 seconds of clock skew, so the first token is valid for four seconds.
   const token = () => {
     issued += 1
     const exp = Date.now() / 1000 + (issued === 1 ? -26 : 600)

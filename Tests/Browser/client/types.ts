@@ -1,4 +1,4 @@
-// Uses every declaration of client.d.ts as its readers would. It only has to compile.
+// Uses every declaration of client.d.ts as a caller would. It only has to compile.
 import {
   type Abortable, type ClientOptions, type ClientState, CoatyClient, CoatyEventSource, type CoatyObject, type Condition,
   type Delivery, type EndReason, type EventFrame, type EventSourceOptions, type Expression, type GapFrame, GatewayError, type Identity,
@@ -27,7 +27,7 @@ const expressions: Expression[] = [
   ["LessThan", 2], ["Between", 1, "z"], ["Like", "green%"], ["NotEquals", { a: [null] }], ["Contains", [1]], ["NotIn", ["a", 1]],
   ["NotExists"], ["In", { property: "allowed" }], ["GreaterThanOrEqual", other], [13, ["a"]],
 ]
-// @ts-expect-error there is no such operator
+// @ts-expect-error the operator is misspelled
 const misspelled: Expression = ["Equal", 1]
 // @ts-expect-error Between has two operands
 const halfRange: Expression = ["Between", 1]
@@ -51,9 +51,9 @@ const observations: Observation[] = [
   { event: "routing", contextId: "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79" },
   { event: "traffic", events: traffic },
 ]
-// @ts-expect-error a channel has an id
+// @ts-expect-error a channel needs an ID
 const wrong: Observation = { event: "channel" }
-// @ts-expect-error an advertise needs what to observe
+// @ts-expect-error an advertise subscription needs a type or a snapshot
 const alsoWrong: Observation = { event: "advertise" }
 
 const abortable: Abortable = { signal: new AbortController().signal }
@@ -109,7 +109,7 @@ async function ask(): Promise<CoatyObject | undefined> {
   return collected[0]?.data.object
 }
 
-async function tell(): Promise<void> {
+async function publish(): Promise<void> {
   const object: CoatyObject = { coreType: "CoatyObject", objectType: "a", objectId: "b", name: "c", more: 1 }
   const publications: Publication[] = [
     { event: "advertise", data: { object } },
@@ -141,4 +141,4 @@ async function stream(): Promise<void> {
   source.close()
 }
 
-export { alsoWrong, ask, observe, stream, tell }
+export { alsoWrong, ask, observe, publish, stream }
