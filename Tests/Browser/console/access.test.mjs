@@ -1,4 +1,4 @@
-// What the console offers by the grants of a user.
+// How the console reads the grants of a user.
 
 import assert from "node:assert/strict"
 import { test } from "node:test"
@@ -9,7 +9,7 @@ import { tokenFault } from "../../../Sources/CoatyGateway/Console/token.js"
 
 const access = (...grants) => new Access({ name: "dashboard", roles: ["viewer"], grants })
 
-test("A user may do what some grant is for", () => {
+test("A user may do what at least one grant allows", () => {
   const user = access(
     { role: "viewer", observe: ["advertise", "channel"], types: ["com.example.*"], channels: ["hall/*"], where: ["object.site", ["Exists"]] },
     { role: "operator", route: ["Temperature*"] },
@@ -26,7 +26,7 @@ test("A user may do what some grant is for", () => {
   assert.equal(user.isOpen, false)
 })
 
-test("Without restrictions a user may do everything", () => {
+test("An unrestricted user may do everything", () => {
   const open = new Access({ name: null, roles: [], attributes: {}, unrestricted: true, grants: [] })
   assert.equal(open.isOpen, true)
   assert.equal(open.may("publish", "raw") && open.mayRoute("Any") && open.mayRetain, true)
@@ -40,7 +40,7 @@ test("Entries of a grant cover names and prefixes", () => {
   ]) assert.equal(covers(entry, name), isCovered, `${entry} ${name}`)
 })
 
-test("A question has only what its pattern can have", () => {
+test("A question contains only the members of its pattern", () => {
   assert.deepEqual(question("publish", "advertise", { name: "com.example.Lamp", json: { site: 1 }, others: true }), {
     publish: "advertise", type: "com.example.Lamp", object: { site: 1 }, others: true,
   })
@@ -53,7 +53,7 @@ test("A question has only what its pattern can have", () => {
   }
 })
 
-test("A token that no header field can have is refused", () => {
+test("A token that is invalid in a header field is refused", () => {
   assert.equal(tokenFault("coaty_aB-9_"), undefined)
   for (const text of ["", "two words", "“quoted”", "a\nb"]) assert.notEqual(tokenFault(text), undefined)
 })

@@ -22,7 +22,7 @@ const asked = async (more) => {
   return { ...explained, ids }
 }
 
-test("one reason for all sources is part of the verdict", async () => {
+test("a reason that all sources share is part of the verdict", async () => {
   const { verdict, isFed, reasons } = await asked({ sources: [source("1"), source("2"), source("3")] })
   assert.equal(verdict, `“Heater” gets nothing from the 3 sources of its value type. ${sentence}`)
   assert.deepEqual([isFed, reasons], [false, []])
@@ -36,7 +36,7 @@ test("different reasons are listed with their sources", async () => {
   assert.deepEqual(reasons, [{ text: sentence, names: ["Source 1", "Source 3"] }, { text: "No rule is for “T”.", names: ["Source 2"] }])
 })
 
-test("sources of other types are not asked about", async () => {
+test("sources of other value types are not requested", async () => {
   const { verdict, reasons, ids } = await asked({ sources: [source("1", "U"), source("2", "U")] })
   assert.equal(verdict, "“Heater” gets nothing: no source gives “T”.")
   assert.deepEqual(reasons, [{ text: "The source gives “U”, the actor takes “T”.", names: ["Source 1", "Source 2"] }])
@@ -44,7 +44,7 @@ test("sources of other types are not asked about", async () => {
   assert.equal((await asked({})).verdict, "“Heater” gets nothing: the context has no IO source.")
 })
 
-test("many sources are asked about in bounds, some at a time", async () => {
+test("requests are bounded in number and in concurrency", async () => {
   let pending = 0
   let most = 0
   const sources = Array.from({ length: 500 }, (_, number) => source(String(number)))
@@ -61,7 +61,7 @@ test("many sources are asked about in bounds, some at a time", async () => {
   assert.equal(ids.length, maximumAsked)
 })
 
-test("an associated actor has its sources listed with their rates", async () => {
+test("the sources of an associated actor are listed with their rates", async () => {
   const measured = { interval: 4980, silence: 100, isSilent: false }
   const associated = [{ id: "1", rate: 5000 }, { id: "2", rate: undefined }]
   const sources = [source("1"), source("2")]
@@ -82,12 +82,12 @@ test("the reason is the innermost condition that fails", () => {
   for (const odd of [{}, null, undefined, { rules: [null, 7, {}] }, { compatible: true, rules: [{ condition: "x" }] }]) assert.equal(typeof tryReason(odd), "string")
 })
 
-/** An explanation of another version of the gateway. */
+/** Returns the reason for an incomplete explanation, as another version of the gateway may send it. */
 function tryReason(explanation) {
   return reason({ compatible: true, ...explanation })
 }
 
-test("names are shown in bounds", () => {
+test("the number of shown names is bounded", () => {
   assert.equal(namesText(["A"]), "“A”")
   assert.equal(namesText(["A", "B", "C", "D", "E", "F"]), "“A”, “B”, “C”, “D” and 2 others")
 })

@@ -2,7 +2,7 @@ import assert from "node:assert/strict"
 import test from "node:test"
 import { Address, fragment, readFragment } from "../../../Sources/CoatyGateway/Console/address.js"
 
-/** A browser's history and location, as far as an address needs them. */
+/** The parts of a browser's history and location that an address uses. */
 class Tab {
   entries = [{ hash: "", state: null }]
   at = 0
@@ -19,7 +19,7 @@ class Tab {
 
 const isView = (id) => ["feed", "alive"].includes(id)
 
-test("reads what it writes", () => {
+test("a fragment that was written is read unchanged", () => {
   const parameters = { kinds: "call,return", find: "a b&c=d#é%", filter: '["name",["Like","%door%"]]' }
   assert.deepEqual(readFragment(fragment("feed", parameters)), { id: "feed", parameters })
   assert.equal(fragment("feed", { find: "", event: undefined }), "#feed")
@@ -28,7 +28,7 @@ test("reads what it writes", () => {
   assert.equal(readFragment(`#feed?find=${"x".repeat(1e6)}`).parameters.find.length, 8000)
 })
 
-test("leads back step by step", () => {
+test("going back undoes one change of the address at a time", () => {
   const tab = new Tab()
   const address = new Address(tab, tab)
   tab.follow("#feed")
@@ -41,12 +41,12 @@ test("leads back step by step", () => {
   tab.go(-1)
   assert.deepEqual(address.take(isView), { id: "feed", parameters: { kinds: "call", find: "do" } })
   tab.go(-1)
-  assert.deepEqual(address.take(isView), { id: "feed", parameters: {} }, "what was typed is no step of its own")
+  assert.deepEqual(address.take(isView), { id: "feed", parameters: {} }, "typing adds no history entry")
   tab.go(2)
   assert.deepEqual(address.take(isView).parameters, { kinds: "call", find: "do", sender: "a" })
 })
 
-test("a link to a view leads to what was left there, and to all of the view that is shown", () => {
+test("a link to another view restores its parameters, and a link to the shown view resets them", () => {
   const tab = new Tab()
   const address = new Address(tab, tab)
   tab.follow("#feed?find=door")
@@ -60,7 +60,7 @@ test("a link to a view leads to what was left there, and to all of the view that
   assert.deepEqual(address.take(isView), { id: "feed", parameters: {} })
 })
 
-test("keeps the address of what is shown where a link leads elsewhere", () => {
+test("a link to something that is not a view keeps the address", () => {
   const tab = new Tab()
   const address = new Address(tab, tab)
   tab.follow("#feed?find=door")
@@ -70,7 +70,7 @@ test("keeps the address of what is shown where a link leads elsewhere", () => {
   assert.equal(tab.hash, "#feed?find=door")
 })
 
-test("writes the address of a view that is not shown when it is shown again", () => {
+test("parameters of a hidden view are written when it is shown again", () => {
   const tab = new Tab()
   const address = new Address(tab, tab)
   tab.follow("#feed")
@@ -84,7 +84,7 @@ test("writes the address of a view that is not shown when it is shown again", ()
   assert.equal(tab.hash, "#feed?find=late")
 })
 
-test("goes on where the browser refuses to change the address", () => {
+test("a browser that refuses to change the address causes no error", () => {
   const refuse = () => { throw new Error("too many calls") }
   const address = new Address({ state: null, pushState: refuse, replaceState: refuse }, { hash: "#feed" })
   address.take(isView)

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict"
 import test from "node:test"
 import { AliveObjects, maximumObjects } from "../../../Sources/CoatyGateway/Console/alive-objects.js"
-import { scripted, settle, steeredTimers, until } from "./support.mjs"
+import { scriptedClient, settle, controlledTimers, until } from "./support.mjs"
 
 const event = (change, object, more = {}) =>
   ({ op: "event", event: "advertise", change, sourceId: "agent", size: 100, data: { object: { objectId: "o-1", ...object } }, ...more })
 
-test("tells what has changed", () => {
+test("entries record which properties changed", () => {
   const alive = new AliveObjects()
   alive.take(event("added", { status: 0, name: "Job" }, { since: 5, changed: 6 }), 100)
   const { name, state, since, changed } = alive.entries.get("o-1")
@@ -15,13 +15,13 @@ test("tells what has changed", () => {
   const entry = alive.entries.get("o-1")
   assert.equal(entry.state, "changed")
   assert.deepEqual(entry.changes, [{ property: "status", before: 0, after: 1 }, { property: "litres", before: undefined, after: 2 }])
-  // Only its owner may be another one.
+  // Only the owner has changed.
   alive.take(event("changed", { status: 1, name: "Job", litres: 2 }, { sourceId: "other" }), 300)
   assert.equal(alive.entries.get("o-1").owner, "other")
   assert.deepEqual(alive.entries.get("o-1").changes, entry.changes)
 })
 
-test("compares no large objects, and takes any", () => {
+test("large objects are not compared, and objects of any shape are accepted", () => {
   const alive = new AliveObjects()
   alive.take(event("added", { n: 1 }), 0)
   alive.take(event("changed", { n: 2 }, { size: 1e6 }), 0)
@@ -33,7 +33,7 @@ test("compares no large objects, and takes any", () => {
   }
 })
 
-test("keeps what has gone for a while", () => {
+test("removed objects are kept for a minute", () => {
   const alive = new AliveObjects()
   alive.take(event("added", {}), 0)
   alive.take(event("removed", {}), 1000)
@@ -44,7 +44,7 @@ test("keeps what has gone for a while", () => {
   assert.equal(alive.entries.size, 0)
 })
 
-test("takes back what has gone", () => {
+test("a removed object that is added again is present", () => {
   const alive = new AliveObjects()
   alive.take(event("added", {}), 0)
   alive.take(event("removed", {}), 1000)
@@ -53,7 +53,7 @@ test("takes back what has gone", () => {
   assert.equal(alive.entries.get("o-1").state, "added")
 })
 
-test("tells no change of an earlier life, nor one before the last", () => {
+test("changes are cleared when an object is added again or not compared", () => {
   const alive = new AliveObjects()
   for (const [change, v] of [["added", 1], ["changed", 2], ["removed", 2], ["added", 3]]) alive.take(event(change, { v }), 0)
   assert.deepEqual([alive.entries.get("o-1").state, alive.entries.get("o-1").changes], ["added", []])
@@ -62,7 +62,7 @@ test("tells no change of an earlier life, nor one before the last", () => {
   assert.deepEqual([alive.entries.get("o-1").state, alive.entries.get("o-1").changes], ["changed", []])
 })
 
-test("keeps few of many that have gone, and no more objects than it may", () => {
+test("the numbers of removed objects and of all objects are bounded", () => {
   const alive = new AliveObjects()
   for (let number = 0; number < 1000; number += 1) {
     alive.take(event("added", { objectId: `o-${number}` }), 0)
@@ -74,26 +74,26 @@ test("keeps few of many that have gone, and no more objects than it may", () => 
   assert.equal(alive.isCut, true)
 })
 
-test("begins with nothing, and keeps what it knows while it is refused", async (context) => {
-  const tick = steeredTimers(context)
-  const client = scripted(
+test("a refused subscription keeps the objects, and a new one clears them", async (context) => {
+  const tick = controlledTimers(context)
+  const client = scriptedClient(
     { frames: [event("added", {})], ends: true },
     { error: Object.assign(new Error("no"), { status: 403 }) },
     {},
   )
   const alive = new AliveObjects()
   const stop = new AbortController()
-  const told = []
+  const reported = []
   let changes = 0
-  alive.follow(client, stop.signal, () => { changes += 1 }, (error) => told.push(error?.message))
+  alive.follow(client, stop.signal, () => { changes += 1 }, (error) => reported.push(error?.message))
   await until(() => alive.entries.size === 1)
   await settle()
   tick(5000)
-  await until(() => told.includes("no"))
+  await until(() => reported.includes("no"))
   assert.equal(alive.entries.size, 1)
   await settle()
   tick(5000)
   await until(() => alive.entries.size === 0)
-  assert.deepEqual([changes, told], [3, [undefined, "no", undefined]])
+  assert.deepEqual([changes, reported], [3, [undefined, "no", undefined]])
   stop.abort()
 })

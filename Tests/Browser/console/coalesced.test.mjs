@@ -1,10 +1,10 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
 import { Coalesced } from "../../../Sources/CoatyGateway/Console/coalesced.js"
-import { settle, steeredTimers } from "./support.mjs"
+import { settle, controlledTimers } from "./support.mjs"
 
-test("many requests are one run, and one more for what comes during it", async (context) => {
-  const tick = steeredTimers(context)
+test("requests are combined into one run, and those during a run into one more", async (context) => {
+  const tick = controlledTimers(context)
   const ends = []
   const work = new Coalesced(() => new Promise((resolve) => ends.push(resolve)), 300)
   for (let count = 0; count < 10; count++) work.request()
@@ -26,8 +26,8 @@ test("many requests are one run, and one more for what comes during it", async (
   assert.equal(ends.length, 2)
 })
 
-test("what is stopped does not run until it is asked again", (context) => {
-  const tick = steeredTimers(context)
+test("stopped work does not run until it is requested again", (context) => {
+  const tick = controlledTimers(context)
   let runs = 0
   const work = new Coalesced(() => { runs += 1 }, 300)
   work.request()
@@ -39,8 +39,8 @@ test("what is stopped does not run until it is asked again", (context) => {
   assert.equal(runs, 1)
 })
 
-test("what is in a hurry does not wait, and is still one at a time", async (context) => {
-  const tick = steeredTimers(context)
+test("hurried work skips the delay but does not overlap", async (context) => {
+  const tick = controlledTimers(context)
   const ends = []
   const work = new Coalesced(() => new Promise((resolve) => ends.push(resolve)), 300)
   work.request()

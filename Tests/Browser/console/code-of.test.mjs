@@ -1,4 +1,4 @@
-// The commands and the code that the console offers for what it shows, against a real gateway.
+// Runs the commands and the code that the console offers for events, objects and contexts, against a real gateway.
 
 import assert from "node:assert/strict"
 import { execFile } from "node:child_process"
@@ -6,13 +6,13 @@ import { webcrypto } from "node:crypto"
 import { test } from "node:test"
 import { promisify } from "node:util"
 import { codeOfContext, codeOfEvent, codeOfObject } from "../../../Sources/CoatyGateway/Console/code-of.js"
-import { connect, gatewayOfAll } from "../client/support.mjs"
+import { connect, sharedGateway } from "../client/support.mjs"
 
-// Browsers have it, and not every node.
+// Some versions of node do not define it globally.
 globalThis.crypto ??= webcrypto
 
 let address
-gatewayOfAll((started) => { address = started.url })
+sharedGateway((started) => { address = started.url })
 const object = { coreType: "CoatyObject", objectType: "com.example.Door", objectId: "5a9c1f6e-3b52-4d0a-8f6e-2f6f0a3c7d11", name: "it's $(open) `now`\n" }
 
 async function shell(command) {
@@ -21,7 +21,7 @@ async function shell(command) {
   return (await running).stdout
 }
 
-/** Runs code for client.js with the client that the test has in the place of its own. */
+/** Runs code for client.js with the client of the test instead of its own. */
 async function run(code, client) {
   const [first, , make, ...body] = code.split("\n")
   assert.match(first, /^import \{ CoatyClient \} from "http.*\/client\.js"$/)
@@ -62,19 +62,19 @@ for (const [name, frame] of Object.entries(events)) {
   })
 }
 
-test("observes what only agents publish", async () => {
+test("observes events that only agents publish", async () => {
   const associate = codeOfEvent({ event: "associate", contextName: "a b", data: {} }, address, false)
   assert.equal(associate.curl(), `curl -sSN '${address}/v1/sse/associate?contextName=a+b'`)
   assert.match(associate.client(), /client\.subscribe\(\{ "event": "associate", "contextName": "a b" \}\)/)
   assert.equal(codeOfEvent({ event: "return", data: {} }, address, false).curl(), `curl -sSN '${address}/v1/sse/traffic?events=return'`)
-  // The gateway accepts what it is asked.
+  // The gateway accepts the subscriptions.
   for (const event of ["return", "iovalue"]) {
     const command = codeOfEvent({ event, data: { value: 1 } }, address, false).curl()
     assert.match(await shell(`timeout 2 ${command} || true`), /event: ok/)
   }
 })
 
-test("publishes raw text, and observes the topic of other octets", async () => {
+test("publishes raw text, and observes the topic of raw octets", async () => {
   const text = codeOfEvent({ event: "raw", topic: "a/b", data: { encoding: "base64", value: Buffer.from("it's 21 °C").toString("base64") } }, address, false)
   assert.match(text.curl(), /v1\/raw\/a%2Fb' .*octet-stream/s)
   assert.deepEqual(JSON.parse(await shell(text.curl())), { deferred: false })
@@ -103,7 +103,7 @@ test("changes a context, or gets it", () => {
   assert.equal(codeOfContext(context, undefined, address, false).curl(), `curl -sS '${address}/v1/routing/contexts/b%2F1'`)
 })
 
-test("leaves a place for the token", () => {
+test("the code has a placeholder for the token", () => {
   const { curl, client } = codeOfEvent({ event: "return", data: {} }, address, true)
   assert.match(curl(), /-H "authorization: Bearer \$COATY_TOKEN"/)
   assert.match(client(), /\{ token: "your token" \}/)

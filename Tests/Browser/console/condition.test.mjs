@@ -4,7 +4,7 @@ import { conditionOf, operators, rowsOf } from "../../../Sources/CoatyGateway/Co
 
 const one = (property, operator, value = "") => conditionOf({ join: "and", rows: [{ property, operator, value }] })
 
-test("makes conditions of rows", () => {
+test("rows are converted to a condition", () => {
   assert.deepEqual(one("name", "Like", "%door%"), ["name", ["Like", "%door%"]])
   assert.deepEqual(one(" status ", "Equals", "3"), ["status", ["Equals", 3]])
   assert.deepEqual(one("status", "Equals", '"3"'), ["status", ["Equals", "3"]])
@@ -19,7 +19,7 @@ test("makes conditions of rows", () => {
   assert.deepEqual(conditionOf({ join: "or", rows }), { or: [["a", ["Exists"]], ["b", ["LessThan", 1]]] })
 })
 
-test("shows the conditions that it makes", () => {
+test("conditions made from rows are converted back to rows", () => {
   const values = ["door", "3", '"3"', "true", "null", '[1, "a"]', '{"a":1}', "", "a, b", "%", "it's", '"']
   for (const [operator, { values: count }] of Object.entries(operators)) {
     for (const value of count === 2 ? ["1, 9", "a, b"] : values) {
@@ -28,7 +28,7 @@ test("shows the conditions that it makes", () => {
         for (const form of [{ join: "and", rows: rows.slice(0, 1) }, { join, rows }]) {
           const condition = conditionOf(form)
           const again = rowsOf(condition)
-          // An object is no operand that a row can show.
+          // A row can't show an object as an operand.
           if (again === undefined) assert.match(value, /^\{/)
           else assert.deepEqual(conditionOf(again), condition)
         }
@@ -37,12 +37,12 @@ test("shows the conditions that it makes", () => {
   }
 })
 
-test("does not show what rows can't express", () => {
+test("conditions that rows can't express are not converted", () => {
   const others = [
     null, true, 7, "x", [], {}, ["name"], [["a", "b"], ["Equals", 1]], ["name", ["Is", 1]], ["name", ["Equals"]], ["name", ["Equals", 1, 2]],
     ["name", ["toString", 1]], ["name", [7, 1]], ["name", ["Equals", { property: "b" }]], ["name", ["In", 1]], ["name", "Equals"], ["", ["Exists"]],
     { not: ["name", ["Exists"]] }, { and: [] }, { and: [{ or: [] }] }, { and: ["name"] }, { and: [["a", ["Exists"]]], or: [] }, { and: 1 },
-    // One condition is not a list of one.
+    // A single condition differs from a list with one condition.
     [" a", ["Exists"]],
   ]
   for (const condition of others) assert.equal(rowsOf(condition), undefined, JSON.stringify(condition))

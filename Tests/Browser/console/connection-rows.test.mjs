@@ -7,7 +7,7 @@ const connection = (more) => ({
   delivered: 0, dropped: 0, queued: 0, queuedBytes: 0, ...more,
 })
 
-test("a rate is that of the last ten seconds", () => {
+test("a rate covers the last ten seconds", () => {
   const rates = new ConnectionRates()
   const rate = (more) => rates.of(connection(more))
   rates.take(0, [connection()])
@@ -16,13 +16,13 @@ test("a rate is that of the last ten seconds", () => {
   assert.equal(rate(), 5)
   for (let time = 4000; time <= 30_000; time += 2000) rates.take(time, [connection({ delivered: 10 })])
   assert.equal(rate(), 0)
-  // Another gateway begins with the same ids.
+  // A restarted gateway uses the same IDs again.
   rates.take(32_000, [connection({ opened: 9, delivered: 0 })])
   assert.equal(rate({ opened: 9 }), null)
   assert.equal(rate(), null)
 })
 
-test("a row has what an operator looks for", () => {
+test("a row contains the texts that operators search for", () => {
   const rates = new ConnectionRates()
   const listed = [
     connection({ identity: { name: "Wall display" }, dropped: 1200, queued: 3, queuedBytes: 4096 }),

@@ -9,15 +9,15 @@ const base = {
   useRawIoValues: { source: false, actor: false },
   rules: [],
 }
-const told = (changes) => explain({ ...base, ...changes }, "Probe", "Display")
+const explained = (changes) => explain({ ...base, ...changes }, "Probe", "Display")
 const isState = (value, state) => ({
   holds: value === state, property: "actorNode.characteristics.state", value, operator: "Equals",
   operands: [{ property: "context.state", value: state }],
 })
 
-test("a rule that holds decides", () => {
+test("a rule that holds is named in the verdict", () => {
   const rules = [{ name: "States are equal", holds: true, condition: isState("on", "on") }]
-  assert.deepEqual(told({ associated: true, decidedBy: "States are equal", rules }), {
+  assert.deepEqual(explained({ associated: true, decidedBy: "States are equal", rules }), {
     isAssociated: true,
     verdict: "“Probe” and “Display” are associated by the rule “States are equal”.",
     parts: [{
@@ -27,23 +27,23 @@ test("a rule that holds decides", () => {
   })
 })
 
-test("a condition that fails is told with the values compared", () => {
-  const { isAssociated, verdict, parts } = told({ rules: [{ name: "States", holds: false, condition: isState("on", "off") }] })
+test("a failed condition is shown with the compared values", () => {
+  const { isAssociated, verdict, parts } = explained({ rules: [{ name: "States", holds: false, condition: isState("on", "off") }] })
   assert.equal(isAssociated, false)
   assert.equal(verdict, "“Probe” and “Display” are not associated: its rule does not hold.")
   assert.equal(parts[0].parts[0].text, 'actorNode.characteristics.state is "on"; it should equal context.state, which is "off".')
 })
 
-test("value types that differ are the reason, and so are raw values", () => {
-  assert.match(told({ compatible: false, valueTypes: { source: "a", actor: "b" } }).verdict, /not associated: the source gives “a”, the actor takes “b”\.$/)
-  assert.match(told({ compatible: false, useRawIoValues: { source: true, actor: false } }).verdict, /gives raw values, the actor takes JSON values\.$/)
+test("different value types and raw values are given as the reason", () => {
+  assert.match(explained({ compatible: false, valueTypes: { source: "a", actor: "b" } }).verdict, /not associated: the source gives “a”, the actor takes “b”\.$/)
+  assert.match(explained({ compatible: false, useRawIoValues: { source: true, actor: false } }).verdict, /gives raw values, the actor takes JSON values\.$/)
 })
 
-test("without rules nothing is associated", () => {
-  assert.match(told({}).verdict, /not associated: no rule is for “com\.example\.T”\.$/)
+test("missing rules are given as the reason", () => {
+  assert.match(explained({}).verdict, /not associated: no rule is for “com\.example\.T”\.$/)
 })
 
-test("parts of a condition are told one by one", () => {
+test("each part of a condition has its own line", () => {
   const condition = {
     holds: false,
     and: [
@@ -56,7 +56,7 @@ test("parts of a condition are told one by one", () => {
     ],
   }
   const rules = [{ name: "A", holds: false, condition }, { name: "B", holds: false }]
-  const { verdict, parts } = told({ rules })
+  const { verdict, parts } = explained({ rules })
   assert.match(verdict, /no rule holds\.$/)
   const texts = (parts) => parts.flatMap(({ text, parts = [] }) => [text, ...texts(parts)])
   assert.deepEqual(texts(parts), [

@@ -20,9 +20,9 @@ function shown(parameters) {
   return Object.keys(frames).filter((name) => filter.shows(frames[name], () => name))
 }
 
-test("shows what is chosen", () => {
+test("only matching events are shown", () => {
   assert.deepEqual(shown({}), Object.keys(frames))
-  assert.deepEqual(shown({ kinds: "call,return" }), ["call", "answer", "gap"], "what is missing may be of any kind")
+  assert.deepEqual(shown({ kinds: "call,return" }), ["call", "answer", "gap"], "a gap is shown for any kinds")
   assert.deepEqual(shown({ sender: "a-1" }), ["door", "call"])
   assert.deepEqual(shown({ sender: "s-1" }), ["value"])
   assert.deepEqual(shown({ type: "com.example.Door", channel: "news" }), ["news"])
@@ -32,13 +32,13 @@ test("shows what is chosen", () => {
   assert.deepEqual(shown({ kinds: "nothing", unknown: "x", __proto__: { sender: "x" } }), Object.keys(frames))
 })
 
-test("writes what it has read", () => {
+test("parameters that were read are written unchanged", () => {
   const parameters = { kinds: "call,return", sender: "a-1", type: "t" }
   assert.deepEqual(FeedFilter.from({ ...parameters, event: "x" }).parameters, parameters)
   assert.deepEqual(FeedFilter.from({ kinds: "return,x,call" }).parameters, { kinds: "call,return" })
 })
 
-test("knows by what an event is named", () => {
+test("the name of an event is found", () => {
   assert.equal(nameDimension(frames.news), "channel")
   assert.equal(nameDimension(frames.call), "operation")
   assert.equal(nameDimension(frames.raw), "topic")
@@ -46,7 +46,7 @@ test("knows by what an event is named", () => {
   assert.equal(valueOf({ ...frames.door, data: { object: { objectType: 7 } } }, "type"), undefined)
 })
 
-test("finds an event again by its key", () => {
+test("an event is found by its key", () => {
   const keys = Object.values(frames).filter(({ op }) => op === "event").map(eventKey)
   assert.equal(new Set(keys).size, keys.length)
   assert.equal(eventKey(structuredClone(frames.door)), eventKey(frames.door))
@@ -54,7 +54,7 @@ test("finds an event again by its key", () => {
   assert.equal(eventKey({ ...frames.call, data: {} }), eventKey(frames.call))
 })
 
-test("exports events as lines of JSON", () => {
+test("events are exported as lines of JSON", () => {
   const text = exportLines([{ at: 0, frame: { ...frames.door, size: 9 } }, { at: 1500, frame: { ...frames.call, data: { parameters: ["a\nb"] } } }])
   const lines = text.split("\n")
   assert.equal(lines.pop(), "")

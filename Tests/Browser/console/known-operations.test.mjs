@@ -1,11 +1,11 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
 import { KnownOperations, maximumOperations, originText } from "../../../Sources/CoatyGateway/Console/known-operations.js"
-import { scripted, until } from "./support.mjs"
+import { scriptedClient, until } from "./support.mjs"
 
 const names = (operations) => operations.all.map(({ name }) => name)
 
-test("described operations come first, then those noted last", () => {
+test("described operations come first, then the latest", () => {
   const operations = new KnownOperations()
   let changes = 0
   operations.addEventListener("change", () => { changes += 1 })
@@ -15,10 +15,10 @@ test("described operations come first, then those noted last", () => {
   operations.note("a", "observed")
   assert.deepEqual(names(operations), ["d", "c", "a", "b"])
   assert.deepEqual(operations.all.map(originText), ["Adds numbers", "Demo agent", "observed", "observed"])
-  assert.equal(changes, 4, "a known one is no change")
+  assert.equal(changes, 4, "a known operation is not a change")
 })
 
-test("what is known best about an operation stays", () => {
+test("better information about an operation is not overwritten", () => {
   const operations = new KnownOperations()
   operations.note("a", "called")
   operations.note("a", "answered", "Agent 7")
@@ -26,7 +26,7 @@ test("what is known best about an operation stays", () => {
   assert.deepEqual(operations.all.map(originText), ["answered by Agent 7"])
 })
 
-test("anything may come from the network", () => {
+test("data of any shape is accepted, and the number of operations is bounded", () => {
   const operations = new KnownOperations()
   for (const object of [undefined, null, {}, { operations: 7 }, { operations: [null, 7, {}, { name: 7 }, " ", "x".repeat(5000)] }]) operations.describe(object, "")
   for (const name of [undefined, null, 7, "", " "]) operations.note(name, "observed")
@@ -36,11 +36,11 @@ test("anything may come from the network", () => {
   assert.equal(names(operations)[0], `o${2 * maximumOperations - 1}`)
 })
 
-test("calls and descriptions are observed as far as the user may", async () => {
+test("calls and descriptions are observed if the grants allow it", async () => {
   const called = { op: "event", event: "call", operation: "com.example.add", data: {} }
   const described = { op: "event", event: "advertise", sourceId: "agent", data: { object: { operations: ["com.example.demo"] } } }
   const removed = { ...described, change: "removed", data: { object: { operations: ["com.example.gone"] } } }
-  const client = scripted({ frames: [called, { op: "gap", dropped: 1 }] }, { frames: [described, removed] })
+  const client = scriptedClient({ frames: [called, { op: "gap", dropped: 1 }] }, { frames: [described, removed] })
   const operations = new KnownOperations()
   const stop = new AbortController()
   operations.follow(client, { may: () => true }, stop.signal, (id) => `the ${id}`)
@@ -49,7 +49,7 @@ test("calls and descriptions are observed as far as the user may", async () => {
     [["com.example.demo", "described", "the agent"], ["com.example.add", "observed", ""]])
   assert.deepEqual(client.subscribed.map(({ event }) => event), ["traffic", "advertise"])
   stop.abort()
-  const none = scripted()
+  const none = scriptedClient()
   new KnownOperations().follow(none, { may: () => false }, stop.signal, () => "")
   assert.deepEqual(none.subscribed, [])
 })

@@ -2,7 +2,7 @@ import assert from "node:assert/strict"
 import { test } from "node:test"
 import { keepEnd, layout, maximumEdges, maximumPoints, maximumRoomyPoints, wrap } from "../../../Sources/CoatyGateway/Console/layout.js"
 
-/** Ten pixels a character. */
+/** Measures ten pixels per character. */
 const measure = (text) => Array.from(text).length * 10
 const point = (id, name = id) => ({ id, name, valueType: "com.example.Temperature[Celsius]" })
 const node = (id, sources, actors, notes = []) => ({ id, title: `Agent ${id}`, notes, sources, actors })
@@ -11,7 +11,7 @@ const points = (prefix, count) => Array.from({ length: count }, (_, index) => po
 
 const plan = (nodes, edges, width = 800, wanted) => layout({ nodes, edges, width, measure, wanted })
 
-test("sources stand on the left, actors on the right, and edges end at both", () => {
+test("sources are on the left, actors on the right, and edges connect them", () => {
   const { columns, points, edges, width } = plan([node("n1", [point("s1"), point("s2")], []), node("n2", [], [point("a1")])], [edge("s2", "a1")])
   assert.equal(columns.sources.x, 0)
   assert.equal(columns.actors.x + columns.actors.width, width)
@@ -26,7 +26,7 @@ test("sources stand on the left, actors on the right, and edges end at both", ()
   assert.ok(path.startsWith(`M ${from.x} ${from.y} C `) && path.endsWith(` ${to.x} ${to.y}`))
 })
 
-test("a node with both has a box on either side", () => {
+test("a node with sources and actors has a box on each side", () => {
   const { boxes } = plan([node("n1", [point("s1")], [point("a1")])], [])
   assert.deepEqual(boxes.map(({ side, nodeId }) => [side, nodeId]), [["sources", "n1"], ["actors", "n1"]])
 })
@@ -54,14 +54,14 @@ test("boxes stay where they are when associations change", () => {
   assert.deepEqual(plan(nodes, [edge("s0", "a0")]).boxes, plan(nodes, [edge("s0", "a2"), edge("s1", "a1")]).boxes)
 })
 
-test("it fits the width of a phone", () => {
+test("the layout fits the width of a phone", () => {
   const nodes = [node("n1", [point("s1", "Temperature of the room")], []), node("n2", [], [point("a1", "Unbreakablename".repeat(5))])]
   const { boxes, points } = plan(nodes, [edge("s1", "a1")], 330)
   for (const { x, width } of boxes) assert.ok(x >= 0 && x + width <= 330)
   for (const { lines, type, width } of points) for (const text of [...lines, type]) assert.ok(measure(text) < width)
 })
 
-test("no more is drawn than the bounds say, and what is left out is counted", () => {
+test("the number of drawn boxes is bounded, and omitted ones are counted", () => {
   const nodes = [node("n1", points("s", maximumPoints + 7), []), node("n2", [], points("a", 50))]
   const all = nodes[0].sources.flatMap(({ id: source }) => nodes[1].actors.map(({ id: actor }) => edge(source, actor)))
   const { points: drawn, edges, hidden } = plan(nodes, all)
@@ -70,7 +70,7 @@ test("no more is drawn than the bounds say, and what is left out is counted", ()
   assert.deepEqual(hidden, { sources: 7, actors: 0, edges: all.length - maximumEdges })
 })
 
-test("what is wanted is drawn beyond the bound", () => {
+test("wanted nodes are drawn beyond the bound", () => {
   const last = `s${maximumPoints + 6}`
   const nodes = [node("n1", points("s", maximumPoints + 7), []), node("n2", [], [point("a")])]
   const { edges, hidden } = plan(nodes, [edge(last, "a")], 800, new Set([last]))
@@ -78,7 +78,7 @@ test("what is wanted is drawn beyond the bound", () => {
   assert.equal(hidden.sources, 6)
 })
 
-test("many points take one line each", () => {
+test("points take one line each if there are many", () => {
   const heights = (count) => plan([node("n", points("s", count), [])], []).points[0].height
   assert.ok(heights(maximumRoomyPoints + 1) < heights(maximumRoomyPoints))
 })
@@ -105,7 +105,7 @@ test("a text is not cut within a character", () => {
   }
 })
 
-test("a value beside a name leaves room for it", () => {
+test("a value next to a name leaves room for the name", () => {
   const placed = (count, width) => plan([node("n", points("source", count), [])], [], width).points[0]
   for (const [count, width] of [[1, 800], [1, 330], [30, 800], [30, 330]]) {
     const { lines, value, width: row } = placed(count, width)

@@ -2,7 +2,7 @@ import assert from "node:assert/strict"
 import test from "node:test"
 import { hintText } from "../../../Sources/CoatyGateway/Console/namespaces.js"
 
-test("says where agents are, and what to do", () => {
+test("the text names the namespaces of agents and how to observe them", () => {
   assert.equal(hintText(), undefined)
   assert.equal(hintText([]), undefined)
   assert.equal(hintText([{ namespace: "com.helloworld", agents: 3 }]), "3 agents in com.helloworld. To see them, start a gateway with --namespace com.helloworld.")

@@ -7,11 +7,11 @@ import { runs, scaleEnd } from "../../../Sources/CoatyGateway/Console/sparkline.
 
 const of = (rates) => rates.of("delivered").map(({ rate }) => rate)
 
-test("a rate is what a counter grew by in a second", () => {
+test("a rate is the increase of a counter per second", () => {
   const rates = new Rates()
   assert.deepEqual(of(rates), [])
   rates.take(1000, 1, { delivered: 100 })
-  assert.deepEqual(of(rates), [], "one answer has no rate")
+  assert.deepEqual(of(rates), [], "a single answer has no rate")
   rates.take(2000, 1, { delivered: 150 })
   rates.take(4000, 1, { delivered: 150 })
   rates.take(4500, 1, { delivered: 160 })
@@ -20,7 +20,7 @@ test("a rate is what a counter grew by in a second", () => {
   assert.deepEqual(of(rates), [50, 0, 20], "no time has passed")
 })
 
-test("where nobody has asked there is no rate", () => {
+test("an interval without requests has no rate", () => {
   const rates = new Rates()
   rates.take(0, 1, { delivered: 0 })
   rates.take(maximumStep + 1, 1, { delivered: 50 })
@@ -28,7 +28,7 @@ test("where nobody has asked there is no rate", () => {
   assert.deepEqual(of(rates), [null, 10])
 })
 
-test("another start is not compared", () => {
+test("counters of different starts are not compared", () => {
   const rates = new Rates()
   rates.take(0, 1, { delivered: 1000 })
   rates.take(1000, 2, { delivered: 1010 })
@@ -37,7 +37,7 @@ test("another start is not compared", () => {
   assert.deepEqual(of(rates), [5])
 })
 
-test("two minutes are kept, and not more than so many answers", () => {
+test("two minutes of answers are kept, up to a maximum", () => {
   const rates = new Rates()
   for (let second = 0; second <= 1000; second += 1) rates.take(second * 1000, 1, { delivered: second })
   const points = rates.of("delivered")
@@ -47,23 +47,23 @@ test("two minutes are kept, and not more than so many answers", () => {
   assert.ok(rates.of("delivered").length < 250)
 })
 
-test("rates are short", () => {
+test("rates are formatted with few characters", () => {
   assert.deepEqual([0, 0.01, 0.44, 1, 9.94, 9.96, 12.4, 1234.5].map(rateText), ["0", "0.1", "0.4", "1", "9.9", "10", "12", "1,235"])
 })
 
-test("the scale ends at a round number that nothing reaches beyond", () => {
+test("the scale ends at a round number above all values", () => {
   assert.deepEqual([0, 0.3, 1, 1.1, 3, 7, 10, 11, 450, 99_999].map(scaleEnd), [1, 1, 1, 2, 5, 10, 10, 20, 500, 100_000])
 })
 
-test("the line is interrupted where there is no rate", () => {
+test("the line has gaps where the rate is unknown", () => {
   const points = [0, 1, null, 2, 2, null, 1].map((rate, index) => ({ time: index * 1000, rate }))
   const shown = runs(points, 6000, 2)
-  assert.equal(shown.length, 2, "one point is no line")
+  assert.equal(shown.length, 2, "a single point is not drawn")
   assert.deepEqual(shown.map((run) => run.length), [2, 2])
   for (const [x, y] of shown.flat()) assert.ok(x >= 0 && x <= 240 && y >= 0 && y <= 48)
 })
 
-test("a gauge is what it was, and unknown where nobody has asked", () => {
+test("a gauge has the requested values, and gaps between them", () => {
   const rates = new Rates()
   for (const [time, queued] of [[0, 3], [1000, 7], [maximumStep + 2000, 1]]) rates.take(time, 1, { queued })
   assert.deepEqual(rates.values("queued").map(({ rate }) => rate), [3, 7, null])
@@ -79,7 +79,7 @@ test("a quantile lies between the bounds of its durations", () => {
   assert.equal(quantile(bounds, [1, 0, 0, 9], 0.99), 4, "beyond the last bound")
 })
 
-test("a quantile is that of the last ten seconds", () => {
+test("a quantile covers the last ten seconds", () => {
   const rates = new Rates()
   const bounds = [10, 100]
   const take = (time, ...counts) => rates.take(time, 1, { durations: { bounds, counts } })
@@ -90,12 +90,12 @@ test("a quantile is that of the last ten seconds", () => {
   take(2000, 1000, 4, 0)
   assert.equal(last(), 55)
   for (let time = 3000; time <= 12_000; time += 1000) take(time, 1000 + time, 4, 0)
-  assert.equal(last(), 5, "the slow ones are longer ago")
+  assert.equal(last(), 5, "the slow ones are outside the window")
   take(12_000 + maximumStep + 1, 99_999, 8, 0)
-  assert.equal(last(), null, "nobody has asked in between")
+  assert.equal(last(), null, "no request in between")
 })
 
-test("what clients use is known from the second answer on", () => {
+test("the usage of clients is known from the second answer", () => {
   const rates = new ClientRates()
   const take = (time, started, ...clients) => rates.take(time, started, clients.map(([client, work]) => ({ client, work })))
   take(0, 1, ["a", 100])
@@ -105,26 +105,26 @@ test("what clients use is known from the second answer on", () => {
   assert.equal(rates.of("a", "work"), 100)
   assert.equal(rates.of("b", "work"), 1)
   take(3000, 1, ["a", 2])
-  assert.equal(rates.of("a", "work"), null, "its account was forgotten")
+  assert.equal(rates.of("a", "work"), null, "its account was removed")
   take(4000, 2, ["a", 500])
   assert.equal(rates.of("a", "work"), null, "another start")
   for (let time = 5000; time <= 60_000; time += 1000) take(time, 2, ["a", 500 + (time > 40_000 ? time : 0)])
   assert.equal(rates.of("a", "work"), 1000, "of the last ten seconds")
 })
 
-test("steps and bytes are short", () => {
+test("steps and bytes are formatted with few characters", () => {
   assert.deepEqual([0, 850.4, 1200, 12_345, 999_400, 3_400_000].map(steps), ["0", "850", "1.2k", "12k", "999k", "3.4M"])
   assert.deepEqual([0, 1023, 2150, 268_435_456].map(bytes), ["0 B", "1023 B", "2.1 KiB", "256 MiB"])
 })
 
-test("a tree becomes rows, parents first", () => {
+test("a tree is flattened to rows, parents first", () => {
   const leaf = (name) => ({ name, state: "active", children: [] })
   const tree = { ...leaf("gateway"), children: [{ ...leaf("REST"), state: "paused", children: [leaf("x")] }, leaf("y")] }
   assert.deepEqual(rows(tree).map(({ name, state, depth }) => `${depth} ${name} ${state}`),
     ["0 gateway active", "1 REST paused", "2 x active", "1 y active"])
 })
 
-test("a reload says what has changed", () => {
+test("the text of a reload lists the changes", () => {
   assert.equal(reloadText([]), "Reloaded: no setting has changed.")
   assert.equal(reloadText(["access", "log-level"]), "Reloaded: access, log-level changed.")
 })

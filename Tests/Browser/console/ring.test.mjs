@@ -2,7 +2,7 @@ import assert from "node:assert/strict"
 import test from "node:test"
 import { Ring, maximumBytes, maximumItems } from "../../../Sources/CoatyGateway/Console/ring.js"
 
-test("keeps the newest items", () => {
+test("the newest items are kept", () => {
   const ring = new Ring()
   for (let number = 1; number <= maximumItems + 10; number += 1) ring.push(number, 1)
   assert.equal(ring.total, maximumItems + 10)
@@ -14,7 +14,7 @@ test("keeps the newest items", () => {
   assert.equal(ring.at(maximumItems + 11), undefined)
 })
 
-test("keeps no more bytes than it may, but always the newest item", () => {
+test("the number of bytes is bounded, but the newest item is always kept", () => {
   const ring = new Ring()
   for (let number = 1; number <= 10; number += 1) ring.push(number, maximumBytes / 4)
   assert.equal(ring.length, 4)
@@ -26,14 +26,14 @@ test("keeps no more bytes than it may, but always the newest item", () => {
   assert.equal(ring.at(12), 12)
 })
 
-test("finds", () => {
+test("filter() returns the oldest matching items up to a limit", () => {
   const ring = new Ring()
   for (let number = 1; number <= 9; number += 1) ring.push(number, 1)
   assert.deepEqual(ring.filter((item) => item % 2 === 0, 3), [2, 4, 6])
   assert.deepEqual(ring.filter(() => false, 3), [])
 })
 
-test("forgets, and goes on counting", () => {
+test("clear() removes the items and keeps the count", () => {
   const ring = new Ring()
   ring.push("a", 1)
   ring.clear()

@@ -5,7 +5,7 @@ import { ContextDraft, maximumDrafts } from "../../../Sources/CoatyGateway/Conso
 const base = (version, state = "on", objectId = "c1") => ({ context: { objectId, name: objectId, state }, version })
 const edited = (draft) => { draft.text = draft.text.replace('"on"', '"off"') }
 
-test("a text that was not edited follows what the gateway has", () => {
+test("an unedited text follows the gateway's context", () => {
   const draft = new ContextDraft()
   assert.equal(draft.take(base(1)).change, "loaded")
   assert.equal(draft.take(base(1)).change, "none")
@@ -13,7 +13,7 @@ test("a text that was not edited follows what the gateway has", () => {
   assert.deepEqual(JSON.parse(draft.text), base(2, "off").context)
 })
 
-test("an edited text stays, and it is known that it is behind until it is loaded anew", () => {
+test("an edited text is kept and marked as behind until it is reloaded", () => {
   const draft = new ContextDraft()
   draft.take(base(1))
   edited(draft)
@@ -27,7 +27,7 @@ test("an edited text stays, and it is known that it is behind until it is loaded
   assert.deepEqual([JSON.parse(draft.text).state, draft.isEdited, draft.isBehind], ["y", false, false])
 })
 
-test("what is typed while it is saved stays, and is what the next save is about", () => {
+test("text typed during a save is kept for the next save", () => {
   const draft = new ContextDraft()
   draft.take(base(1))
   edited(draft)
@@ -42,7 +42,7 @@ test("what is typed while it is saved stays, and is what the next save is about"
   assert.equal(JSON.parse(draft.text).state, "off")
 })
 
-test("what is saved as it stands is no longer edited", () => {
+test("a text that was saved unchanged is no longer edited", () => {
   const draft = new ContextDraft()
   draft.take(base(1))
   edited(draft)
@@ -55,7 +55,7 @@ test("what is saved as it stands is no longer edited", () => {
   assert.equal(draft.isSaving, false)
 })
 
-test("another context takes its place, and the edited text comes back with its own", () => {
+test("an edited text is restored when its context is opened again", () => {
   const draft = new ContextDraft()
   draft.take(base(1))
   edited(draft)
@@ -70,7 +70,7 @@ test("another context takes its place, and the edited text comes back with its o
   assert.equal(draft.take(base(7, "on", "c2")).change, "loaded")
 })
 
-test("what is saved after another context took its place is not kept as edited", () => {
+test("a save that completes after switching contexts is applied to its own context", () => {
   for (const isTypedOn of [false, true]) {
     const draft = new ContextDraft()
     draft.take(base(1))
@@ -85,7 +85,7 @@ test("what is saved after another context took its place is not kept as edited",
   }
 })
 
-test("no more texts are kept than the bound says", () => {
+test("the number of edited texts is bounded", () => {
   const draft = new ContextDraft()
   const change = (index) => draft.take(base(1, "on", `c${index}`)).change
   for (let index = 0; index <= maximumDrafts + 1; index++) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict"
 import { test } from "node:test"
 import { formFields, suggestions } from "../../../Sources/CoatyGateway/Console/routing-form.js"
 
-test("the context's own properties have fields, the operating state first", () => {
+test("the context's properties have fields, the operating state first", () => {
   const context = JSON.parse(`{"coreType": "IoContext", "objectType": "t", "objectId": "o", "name": "n", "limit": 5, "isOn": true,
     "operatingState": "normal", "more": {"a": 1}, "none": null, "__proto__": "x"}`)
   assert.deepEqual(formFields(context), {

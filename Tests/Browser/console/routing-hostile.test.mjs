@@ -1,4 +1,4 @@
-// What comes from the network may have any shape: nothing of it stops the view, or takes long.
+// Data of any shape from the network neither breaks the routing view nor takes long.
 
 import assert from "node:assert/strict"
 import { test } from "node:test"
@@ -25,16 +25,16 @@ const agentName = (id) => {
   return line(id)
 }
 
-/** The shape, and what it is in the place of each property of a whole. */
-function* inPlaces(whole, shape) {
+/** Yields the shape, and copies of `whole` with the shape in the place of each property. */
+function* substitutions(whole, shape) {
   yield shape
   if (typeof whole !== "object" || whole === null) return
   for (const name of Object.keys(whole)) {
-    for (const part of inPlaces(whole[name], shape)) yield Array.isArray(whole) ? Object.assign([...whole], { [name]: part }) : { ...whole, [name]: part }
+    for (const part of substitutions(whole[name], shape)) yield Array.isArray(whole) ? Object.assign([...whole], { [name]: part }) : { ...whole, [name]: part }
   }
 }
 function forEachShape(whole, take) {
-  for (const shape of shapes) for (const value of inPlaces(whole, shape)) take(value)
+  for (const shape of shapes) for (const value of substitutions(whole, shape)) take(value)
 }
 
 test("IO nodes", () => {
@@ -90,7 +90,7 @@ test("contexts", () => {
   })
 })
 
-test("many sources and actors, with ids that are there already", () => {
+test("many sources and actors, with duplicate IDs", () => {
   const points = Array.from({ length: 100_000 }, (_, index) => ({ objectId: `s${index % 50_000}`, name: "n".repeat(50), valueType: "t", externalRoute: `r/${index}` }))
   const nodes = graphNodes([{ objectId: "n", ioSources: points, ioActors: points }], [], agentName)
   assert.deepEqual([nodes[0].sources.length, nodes[0].actors.length], [50_000, 0])

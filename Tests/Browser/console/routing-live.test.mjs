@@ -2,32 +2,32 @@ import assert from "node:assert/strict"
 import { test } from "node:test"
 import { ExternalRoutes, watchAssociations } from "../../../Sources/CoatyGateway/Console/routing-live.js"
 import { Associations } from "../../../Sources/CoatyGateway/Console/routing-model.js"
-import { scripted, settle, steeredTimers, until } from "./support.mjs"
+import { scriptedClient, settle, controlledTimers, until } from "./support.mjs"
 
 const change = (associations) => ({ op: "event", data: { associations } })
 const pair = { ioSourceId: "s", ioActorId: "a" }
 
-test("associations are followed again after an error, until the context is gone", async (context) => {
-  const tick = steeredTimers(context)
-  const client = scripted(
+test("associations are observed again after an error, until the context is removed", async (context) => {
+  const tick = controlledTimers(context)
+  const client = scriptedClient(
     { frames: [change({ added: [pair] })], error: Object.assign(new Error("slow"), { status: 503 }) },
     { frames: [change({ added: [{ ...pair, ioActorId: "b" }] })], error: Object.assign(new Error("gone"), { status: 404 }) },
   )
   const associations = new Associations()
-  const told = []
+  const reported = []
   let isOver = false
   const { signal } = new AbortController()
-  watchAssociations(client, "c", signal, associations, () => {}, (error) => error && told.push(error.message)).then(() => { isOver = true })
-  await until(() => told.length === 1)
+  watchAssociations(client, "c", signal, associations, () => {}, (error) => error && reported.push(error.message)).then(() => { isOver = true })
+  await until(() => reported.length === 1)
   assert.deepEqual([associations.has("s", "a"), isOver], [true, false])
   tick(5000)
   await until(() => isOver)
-  assert.deepEqual([[...associations.values()].map(({ key }) => key), told], [["s:b"], ["slow"]])
+  assert.deepEqual([[...associations.values()].map(({ key }) => key), reported], [["s:b"], ["slow"]])
 })
 
-test("associations are asked for anew where changes are missing", async (context) => {
-  const tick = steeredTimers(context)
-  const client = scripted({ frames: [change({ added: [pair] }), { op: "gap", dropped: 2 }] }, { frames: [change({ added: [] })] })
+test("associations are requested again after a gap", async (context) => {
+  const tick = controlledTimers(context)
+  const client = scriptedClient({ frames: [change({ added: [pair] }), { op: "gap", dropped: 2 }] }, { frames: [change({ added: [] })] })
   const associations = new Associations()
   const stop = new AbortController()
   watchAssociations(client, "c", stop.signal, associations, () => {}, () => {})
@@ -38,9 +38,9 @@ test("associations are asked for anew where changes are missing", async (context
   stop.abort()
 })
 
-test("routes that are no plain topics are not observed, and those refused are counted", async (context) => {
-  const tick = steeredTimers(context)
-  const client = scripted({ frames: [{ op: "event", data: 1 }] }, { error: new Error("no") })
+test("routes with wildcards are not observed, and refused routes are counted", async (context) => {
+  const tick = controlledTimers(context)
+  const client = scriptedClient({ frames: [{ op: "event", data: 1 }] }, { error: new Error("no") })
   const taken = []
   const routes = new ExternalRoutes(client, (...value) => taken.push(value), () => {})
   const sources = ["plant/1", "#", "a/+", "$SYS/x", "plant/2"].map((externalRoute, index) => ({ id: `s${index}`, externalRoute }))

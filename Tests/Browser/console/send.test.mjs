@@ -1,4 +1,4 @@
-// What the console's page "Send" makes of what people type.
+// Input of the console's view “Send”: JSON, fields and curl commands.
 
 import assert from "node:assert/strict"
 import { execFile } from "node:child_process"
@@ -13,14 +13,14 @@ import { newId } from "../../../Sources/CoatyGateway/Console/ids.js"
 import { NumberError, parseExactJSON, parseJSON } from "../../../Sources/CoatyGateway/Console/json-text.js"
 import { prettyJSON } from "../../../Sources/CoatyGateway/Console/json-print.js"
 import { coreTypes, fault, frameSize, hasHalfCharacter, maximumFrame, patterns, restRequest, socketRequest } from "../../../Sources/CoatyGateway/Console/patterns.js"
-import { connect, gatewayOfAll } from "../client/support.mjs"
+import { connect, sharedGateway } from "../client/support.mjs"
 
-// Browsers have it, and not every node.
+// Some versions of node do not define it globally.
 globalThis.crypto ??= webcrypto
 
 const nasty = ["", "'", "''", "it's", "$(date) `date` $HOME", "a\nb", '"\\n\\"', "@/etc/passwd", "~ * ? ! #", "-rf", "ü 漢 🚪", "a/b?c=d&e#f%20"]
 
-/** Runs a command as it is typed: as an argument of a shell a long one would not get there. */
+/** Runs a command from the shell's standard input, because a long one does not fit into an argument. */
 async function shell(command, name = "sh") {
   const running = promisify(execFile)(name, [], { encoding: "utf8" })
   running.child.stdin.end(command + "\n")
@@ -29,9 +29,9 @@ async function shell(command, name = "sh") {
 const by = Object.fromEntries(patterns.map((pattern) => [pattern.event, pattern]))
 
 let gateway
-gatewayOfAll((started) => { gateway = started })
+sharedGateway((started) => { gateway = started })
 
-test("JSON that is none says where", () => {
+test("Invalid JSON is reported with its line and column", () => {
   const texts = {
     "": [1, 1], "{": [1, 2], '{"a":1,}': [1, 8], "[1 2]": [1, 4], '{\n  "a": 1\n  "b": 2\n}': [3, 3], "{'a': 1}": [1, 2],
     '{"a": tru}': [1, 7], "[01]": [1, 2], '["a\nb"]': [1, 2], "1 2": [1, 3], "{}}": [1, 3], "[1}": [1, 3], '{"a" 1}': [1, 6],
@@ -41,7 +41,7 @@ test("JSON that is none says where", () => {
   }
 })
 
-test("What the browser does not read has a place where it is wrong", () => {
+test("JSON that the browser rejects is reported with a position", () => {
   const text = '{"a": [1, -2.5e3, "b\\u00e9\\n", {"c": null}], "d": true, "e": {}}'
   const characters = ["", ",", "}", "]", "[", "{", '"', ":", "x", "\\", " ", "0", "-", ".", "\u0000", "\n"]
   let wrong = 0
@@ -64,7 +64,7 @@ test("What the browser does not read has a place where it is wrong", () => {
   assert.throws(() => parseJSON(long), { message: /^Line 1, column 1000011: / })
 })
 
-test("Numbers that would become others are refused", () => {
+test("Numbers that would lose precision are refused", () => {
   const others = {
     "9007199254740993": "9007199254740992", "-9007199254740993": "-9007199254740992", "1e400": "null", "-1E+400": "null",
     "1e-400": "0", "-0": "0", "-0.0e5": "0", "3.14159265358979323846": "3.141592653589793", "0.1000000000000000000001": "0.1",
@@ -84,11 +84,11 @@ test("Numbers that would become others are refused", () => {
     "123456789012345680000", "5e-324", "1.7976931348623157e308", "0.30000000000000004", `1${"0".repeat(300)}`, `0.${"0".repeat(5)}1`,
   ]
   for (const literal of same) assert.equal(parseExactJSON(`[${literal}]`)[0], Number(literal), literal)
-  // What stands in a string is none.
+  // Digits in a string are not a number.
   for (const text of ['"1e400"', '{"9007199254740993": "\\"1e400"}', '["\\\\", "1e400", "\\\\\\"1e400"]']) assert.deepEqual(parseExactJSON(text), JSON.parse(text))
 })
 
-test("Exact JSON is read at a cost that grows with its text", () => {
+test("Exact JSON is parsed in linear time", () => {
   const texts = [
     `["${"\\n".repeat(500_000)}"]`, `["${"x".repeat(1_000_000)}"]`, `[${Array(300_000).fill("1.5").join(",")}]`,
     `[${Array(300_000).fill('"1"').join(",")}]`, `{"a":[${Array(400_000).fill("[]").join(",")}]}`, `[1${"0".repeat(300)}]`,
@@ -98,19 +98,19 @@ test("Exact JSON is read at a cost that grows with its text", () => {
   assert.throws(() => parseExactJSON(`1${"0".repeat(1_000_000)}1`), NumberError)
 })
 
-test("What is nested deeper than the gateway takes is refused", () => {
+test("JSON nested deeper than the gateway accepts is refused", () => {
   const nested = (depth) => "[".repeat(depth) + "]".repeat(depth)
   assert.equal(JSON.stringify(parseExactJSON(nested(511))), nested(511))
   assert.deepEqual(JSON.parse(prettyJSON(parseExactJSON(nested(511)))), JSON.parse(nested(511)))
   assert.throws(() => parseExactJSON(nested(512)), { message: "Line 1, column 512: nested deeper than 511 levels." })
 })
 
-test("A shell reads what was quoted", async () => {
+test("A shell reads quoted text unchanged", async () => {
   for (const text of nasty) assert.equal((await shell(`printf %s ${quote(text)}`)).stdout, text)
 })
 
-/** A server that says what it was sent. */
-async function listen(t) {
+/** Starts a server. Returns a function that runs a command and returns the request that the server received. */
+async function recordRequests(t) {
   const received = []
   const server = createServer(async (request, response) => {
     const chunks = []
@@ -127,8 +127,8 @@ async function listen(t) {
   }
 }
 
-test("The command sends what the form would", async (t) => {
-  const run = await listen(t)
+test("The command sends the same request as the form", async (t) => {
+  const run = await recordRequests(t)
   const send = (...of) => run((base) => curlCommand(restRequest(...of), base))
   for (const text of nasty.filter((text) => text !== "")) {
     const channel = await send(by.channel, { channelId: text }, JSON.stringify({ text }))
@@ -145,8 +145,8 @@ test("The command sends what the form would", async (t) => {
   assert.equal(call.url, "/below/it/v1/call/com.example.add?timeout=100&limit=0")
 })
 
-test("The command sends what is too long for an argument", async (t) => {
-  const run = await listen(t)
+test("The command sends bodies that are too long for an argument", async (t) => {
+  const run = await recordRequests(t)
   const argument = 128 * 1024
   for (const name of ["sh", "bash"]) {
     for (const body of ["x".repeat(argument - 1), "x".repeat(argument), "é".repeat(argument / 2), "it's %s \\n 🚪\n".repeat(60_000), "\n".repeat(argument)]) {
@@ -158,10 +158,10 @@ test("The command sends what is too long for an argument", async (t) => {
   }
 })
 
-test("The size of a frame is that of its bytes", async (t) => {
+test("The size of a frame is its number of bytes", async (t) => {
   const client = connect(t, gateway.url)
   await client.online()
-  /** A text that makes a frame of a size. */
+  /** Returns a request with a text of the character whose frame has `size` bytes. */
   const frame = (character, size) => {
     const of = (text) => socketRequest(by.raw, { topic: "ä/b", retain: false }, text)
     const each = frameSize(of(character)) - frameSize(of(""))
@@ -178,11 +178,11 @@ test("The size of a frame is that of its bytes", async (t) => {
   assert.deepEqual({ what, options }, { what: { event: "call", operation: "a", data: { parameters: [1] } }, options: { timeout: 100, limit: 1 } })
 })
 
-test("What no shell reads is no command", () => {
+test("A body that a shell can't read is not offered as a command", () => {
   assert.match(curlCommand(restRequest(by.raw, { topic: "a" }, "a\0b"), "http://gateway.example"), /^# /)
 })
 
-test("What can't stand in an address is a fault of its field", () => {
+test("A value that can't be part of a URL is a fault of its field", () => {
   const [operation, timeout] = by.call.fields
   for (const value of ["", ".", "..", "\ud83d", "a\udead", "\udeab\ud83d"]) {
     assert.equal(typeof fault(operation, value), "string", JSON.stringify(value))
@@ -198,7 +198,7 @@ test("What can't stand in an address is a fault of its field", () => {
   assert.ok(hasHalfCharacter("a\ud83d") && !hasHalfCharacter("a🚪"))
 })
 
-test("What each pattern begins with is taken by the gateway", async () => {
+test("The gateway accepts the example of each pattern", async () => {
   const names = { channelId: "news", operation: "com.example.add", topic: "greenhouse/door", timeout: 50 }
   for (const pattern of patterns) {
     const body = pattern.example()
@@ -214,7 +214,7 @@ test("What each pattern begins with is taken by the gateway", async () => {
   }
 })
 
-test("An object of each core type has what it must have", async () => {
+test("An object of each core type has its required properties", async () => {
   const { fields, example } = patterns.find(({ event }) => event === "advertise")
   const [coreType, objectType] = fields
   const body = example()
@@ -226,14 +226,14 @@ test("An object of each core type has what it must have", async () => {
   }
   coreType.set(body, "CoatyObject")
   assert.equal(Object.keys(body.object).length, own)
-  // The type of the framework's own follows, that of an application stays.
+  // An object type of the framework follows the core type, one of an application is kept.
   assert.equal(body.object.objectType, "com.example.Door")
   objectType.set(body, "coaty.CoatyObject")
   coreType.set(body, "Task")
   assert.equal(body.object.objectType, "coaty.Task")
 })
 
-test("What an application calls its properties does not matter", () => {
+test("Properties may have any name", () => {
   const { fields, example } = patterns.find(({ event }) => event === "advertise")
   const own = JSON.parse('{"constructor":1,"toString":2,"__proto__":3,"hasOwnProperty":4}')
   const body = { object: { ...example().object, ...own } }
@@ -241,7 +241,7 @@ test("What an application calls its properties does not matter", () => {
   for (const [name, value] of Object.entries(own)) assert.equal(Object.getOwnPropertyDescriptor(body.object, name)?.value, value, name)
 })
 
-test("Fields say what the body says, whatever that is", () => {
+test("Fields follow bodies of any shape", () => {
   for (const pattern of patterns) {
     for (const field of pattern.fields.filter((field) => !field.isParameter)) {
       for (const body of [{}, { object: null }, { object: [] }, { object: { name: 1 }, objectIds: 1, objectTypes: {}, objectId: null }]) {
@@ -256,24 +256,24 @@ test("Fields say what the body says, whatever that is", () => {
   }
 })
 
-test("Answers are kept up to a number, and up to their bytes", () => {
+test("The number and the bytes of kept answers are bounded", () => {
   const many = new Kept()
   for (let number = 0; number < maximumAnswers + 50; number += 1) many.add({ number, size: 10 })
   assert.deepEqual([many.total, many.kept, many.more], [maximumAnswers + 50, maximumAnswers, 50])
   assert.equal(many.take().number, 0)
   assert.equal(many.take().number, 1)
-  // What was taken is shown: it counts on.
+  // Answers that were taken still count, because they are shown.
   many.add({ size: 10 })
   assert.equal(many.more, 51)
 
   const large = new Kept()
   for (const size of [maximumBytes / 2, maximumBytes / 2 - 1, 2, 1]) large.add({ size })
-  // The first are kept: none that comes behind one that is not.
+  // After one answer is dropped, later ones are dropped too.
   assert.deepEqual([large.kept, large.more], [2, 2])
   assert.deepEqual([large.take(), large.take(), large.take()], [{ size: maximumBytes / 2 }, { size: maximumBytes / 2 - 1 }, undefined])
 })
 
-test("Ids are random ones", () => {
+test("IDs are random UUIDs", () => {
   const ids = new Set(Array.from({ length: 100 }, newId))
   assert.equal(ids.size, 100)
   for (const id of ids) assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)

@@ -16,24 +16,24 @@ test("a rate is the mean of the last intervals", () => {
   assert.equal(measuredText(undefined), "no value yet")
 })
 
-test("a source that sends nothing for long is silent", () => {
+test("a source without values for several intervals is silent", () => {
   const rates = new SourceRates()
   for (const time of [0, 1000, 2000]) rates.take("s", time)
   assert.equal(rates.of("s", 4900, 1000).isSilent, false)
   assert.equal(measuredText(rates.of("s", 14_000, 1000)), "silent for 12 s")
-  // Another one was agreed to send seldom.
+  // With a longer agreed interval, the source is not silent.
   assert.equal(rates.of("s", 14_000, 5000).isSilent, false)
   rates.clear()
   assert.equal(rates.of("s", 14_000), undefined)
 })
 
-test("a source that sends seldom has a rate, too", () => {
+test("a source with long intervals has a rate", () => {
   const rates = new SourceRates()
   for (const time of [0, 300_000, 600_000]) rates.take("s", time)
   assert.equal(measuredText(rates.of("s", 700_000, 300_000)), "every 5 min")
 })
 
-test("values of a former rate are forgotten", () => {
+test("values of an earlier rate are ignored", () => {
   const rates = new SourceRates()
   for (const time of [0, 100, 200, 300]) rates.take("s", time)
   for (let time = 70_000; time < 140_000; time += 10_000) rates.take("s", time)

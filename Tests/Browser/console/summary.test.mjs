@@ -7,7 +7,7 @@ const known = new Map([["a-1", "Lamp agent"], ["s-1", "Thermometer"], ["t-1", "H
 const names = { of: (id) => known.get(id) ?? shortId(id) }
 const object = { objectId: "o-1", objectType: "com.example.Door", coreType: "CoatyObject", name: "Front\ndoor" }
 
-test("says in a line what an event is about", () => {
+test("an event is summarized in one line", () => {
   const cases = [
     [{ event: "advertise", data: { object } }, "Front door"],
     [{ event: "advertise", data: { object: { ...object, name: " " } } }, "o-1"],
@@ -30,7 +30,7 @@ test("says in a line what an event is about", () => {
   for (const [frame, text] of cases) assert.equal(subject(frame, names), text)
 })
 
-test("takes whatever agents send", () => {
+test("data of any shape is summarized", () => {
   const parts = [
     null, true, 7, "x", "", [], {}, [null], [[]], { length: 20 }, { toString: 1, valueOf: 1 }, { length: { toLocaleString: 1 } },
     JSON.parse('{"__proto__":{"name":1},"constructor":2}'), { name: {}, objectId: [] }, { code: { toString: 1 }, message: [] },
@@ -51,19 +51,19 @@ test("takes whatever agents send", () => {
   }
 })
 
-test("keeps to a line of bounded length", () => {
+test("the length of a summary is bounded", () => {
   const long = { event: "advertise", data: { object: { ...object, name: "x".repeat(1e6), objectType: "y".repeat(1e6) } } }
   assert.ok(subject(long, names).length < 300)
   assert.ok(kind(long).length < 300)
 })
 
-test("names the sender, or the IO source", () => {
+test("the sender or the IO source is named", () => {
   assert.equal(sender({ event: "call", sourceId: "a-1", data: {} }, names), "Lamp agent")
   assert.equal(sender({ event: "iovalue", ioSourceId: "s-1", data: {} }, names), "Thermometer")
   assert.equal(sender({ event: "raw", data: {} }, names), "")
 })
 
-test("shows octets that are no text by their number", () => {
+test("binary octets are shown as their number", () => {
   assert.equal(octets({ value: btoa("\xff\xfe\x00") }), "3 octets")
   assert.equal(octets({ value: "" }), "")
 })

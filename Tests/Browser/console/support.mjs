@@ -1,9 +1,13 @@
-// What tests of the console's modules steer: timers, and what a client is told.
+// Test support for the console's modules: timers and clients that a test controls.
 
 import assert from "node:assert/strict"
 
-/** Timers that go when the test says so: `tick(milliseconds)`. Not every node can mock them in the same way. */
-export function steeredTimers(context) {
+/**
+ * Replaces the timers until the test ends, because the timer mocks of node differ between versions.
+ *
+ * @returns `tick(milliseconds)`, which advances the timers
+ */
+export function controlledTimers(context) {
   const { setTimeout, clearTimeout } = globalThis
   const timers = new Map()
   let now = 0
@@ -24,17 +28,17 @@ export function steeredTimers(context) {
   }
 }
 
-/** Lets what has been promised by now happen. */
+/** Lets the promises that are settled by now run their reactions. */
 export const settle = () => new Promise((resolve) => setImmediate(resolve))
 
-/** Waits for what follows from promises alone. */
+/** Waits for a condition that follows from promises only, without timers. */
 export async function until(condition) {
   for (let turn = 0; turn < 1000 && !condition(); turn++) await settle()
   assert.ok(condition())
 }
 
-/** A client of which each subscription does what the next turn says: frames that come, then an error, or waiting for the signal. */
-export function scripted(...turns) {
+/** Creates a client. Each subscription uses up one turn: it delivers the frames, then throws the error, ends, or waits for the signal. */
+export function scriptedClient(...turns) {
   const subscribed = []
   return {
     subscribed,

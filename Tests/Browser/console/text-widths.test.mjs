@@ -2,7 +2,7 @@ import assert from "node:assert/strict"
 import { test } from "node:test"
 import { maximumWidths, TextWidths } from "../../../Sources/CoatyGateway/Console/text-widths.js"
 
-test("a text is measured once for each style", () => {
+test("a text is measured once per style", () => {
   const measured = []
   const widths = new TextWidths((text, style) => measured.push(`${style} ${text}`) && text.length)
   for (const style of ["name", "type", "name", "type"]) assert.equal(widths.of("Probe", style), 5)
@@ -11,7 +11,7 @@ test("a text is measured once for each style", () => {
   assert.equal(measured.length, 4)
 })
 
-test("no more are kept than the bound says", () => {
+test("the number of kept widths is bounded", () => {
   let count = 0
   const widths = new TextWidths(() => ++count)
   for (let index = 0; index < maximumWidths; index++) widths.of(`${index}`, "name")

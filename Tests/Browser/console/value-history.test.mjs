@@ -17,7 +17,7 @@ test("values in quick succession are one point with its extremes", () => {
   assert.equal(summary([]), undefined)
 })
 
-test("points are kept for ten minutes, with the value that held when they began", () => {
+test("points are kept for ten minutes, with the value before them", () => {
   const series = new Series()
   for (let time = 0; time <= 2 * keptTime; time += 1000) series.take(time, time)
   assert.equal(series.points[0].time, keptTime)
@@ -41,13 +41,13 @@ test("a series begins with the first change of a number", () => {
   assert.deepEqual(histories.points("o", "at.y"), [])
 })
 
-test("an agent's clock that is ahead moves no point into the future", () => {
+test("an agent's clock that is ahead creates no point in the future", () => {
   const histories = new Histories()
   histories.takeChanges("o", [{ property: "n", before: 1, after: 2 }], 99_000, 5000)
   assert.deepEqual(histories.points("o", "n").map(({ time, value }) => [time, value]), [[5000 - pointTime, 1], [5000, 2]])
 })
 
-test("series are bounded, and the owner without values for longest goes", () => {
+test("the number of series is bounded, and the owner with the oldest value is removed", () => {
   const histories = new Histories()
   for (let number = 0; number <= maximumSeries; number += 1) {
     histories.take(`o${number}`, "", number, number)
@@ -59,7 +59,7 @@ test("series are bounded, and the owner without values for longest goes", () => 
   assert.equal(histories.of("many").length, maximumSeriesOfOwner)
 })
 
-test("an object's numbers are kept as they change, over a reconnect", () => {
+test("the numbers of an object are kept over a reconnect", () => {
   const event = (change, object) => ({ op: "event", change, sourceId: "agent", size: 100, data: { object: { objectId: "o", ...object } } })
   const alive = new AliveObjects()
   alive.take(event("added", { level: 1, of: { deep: 4 }, label: "x" }), 0)
@@ -72,7 +72,7 @@ test("an object's numbers are kept as they change, over a reconnect", () => {
   assert.deepEqual(values(alive.histories.points("o", "level")), [1, 2, null, 7])
 })
 
-test("finite numbers are found in what agents send", () => {
+test("finite numbers are found in data of any shape", () => {
   const found = (value) => [...numbers(value, "p")]
   assert.deepEqual(found(3), [["p", 3]])
   assert.deepEqual(found({ a: 1, b: { c: 2, d: [3] }, e: "4", f: null }), [["p.a", 1], ["p.b.c", 2]])
@@ -83,7 +83,7 @@ test("finite numbers are found in what agents send", () => {
   assert.deepEqual(found(deep), [])
 })
 
-test("a line keeps each value until the next, and none while nobody observed it", () => {
+test("a line keeps each value until the next, with gaps while it was not observed", () => {
   const points = [{ time: 0, value: 1, low: 1, high: 1 }, { time: 10, value: 3, low: 1, high: 5 }, { time: 20, value: null }, { time: 30, value: 2, low: 2, high: 2 }]
   assert.deepEqual(stairs(points, 40).map(({ time, rate }) => [time, rate]),
     [[0, 1], [10, 1], [10, 1], [10, 5], [10, 3], [20, 3], [20, null], [30, 2], [40, 2]])
@@ -105,7 +105,7 @@ test("a scale has round bounds around its values", () => {
   }
 })
 
-test("values are short", () => {
+test("values are formatted with few characters", () => {
   assert.deepEqual([0, 21.5, -3, 1234567.8, 0.1 + 0.2, 12e12, 0.0000042].map(numberText),
     ["0", "21.5", "-3", "1,234,570", "0.3", "1.2e+13", "4.2e-6"])
 })
