@@ -29,7 +29,7 @@ public struct CoordinatorChange: Sendable {
 public enum CoordinatorError: Error, Hashable, CustomStringConvertible {
     /// A child can only be started while its parent is active, or by the parent's component in its own `start()`.
     case parentNotActive(parent: String, child: String)
-    /// The child is in use: it has another parent, was started individually, or is in a transition of its own.
+    /// The child is in use: it has another parent, was started individually, or is in its own transition.
     case childInUse(child: String)
     /// `start()` was called from within a transition of the same coordinator, where waiting for it would be a deadlock.
     case startedFromWithin(name: String)

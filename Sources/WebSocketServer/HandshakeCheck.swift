@@ -125,7 +125,7 @@ struct HandshakeCheck {
                 .problem(
                     "unsupported-subprotocol",
                     status: 400,
-                    title: "None of the subprotocols offered is spoken here",
+                    title: "None of the offered subprotocols is supported",
                     configuration: configuration
                 )
             )

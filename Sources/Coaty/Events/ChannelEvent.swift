@@ -64,7 +64,7 @@ public struct ChannelEvent: CommunicationEvent {
         try payload.check(schema)
         switch (payload.json["object"], payload.json["objects"]) {
         case (nil, nil): throw .missing("object", in: payload.json)
-        case (.some, .some(let objects)): throw .invalid(objects, "must not stand beside object")
+        case (.some, .some(let objects)): throw .invalid(objects, "must not be combined with object")
         default: return
         }
     }

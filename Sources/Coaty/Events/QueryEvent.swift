@@ -99,7 +99,7 @@ public struct QueryEvent: RequestEvent {
         let json = payload.json
         switch (json["objectTypes"], json["coreTypes"]) {
         case (nil, nil): throw .invalid(json, "must have objectTypes or coreTypes")
-        case (.some, .some(let list)): throw .invalid(list, "must not stand beside objectTypes")
+        case (.some, .some(let list)): throw .invalid(list, "must not be combined with objectTypes")
         default: break
         }
         if let filter = json["objectFilter"] { _ = try ObjectFilter(filter, dialect) }

@@ -49,7 +49,7 @@ public struct ReturnEvent: CommunicationEvent {
         let json = payload.json
         switch (json["result"], json["error"]) {
         case (nil, nil): throw .missing("result", in: json)
-        case (.some, .some(let error)): throw .invalid(error, "must not stand beside result")
+        case (.some, .some(let error)): throw .invalid(error, "must not be combined with result")
         case (nil, .some(let error)):
             guard error.kind == .object else { throw .invalid(error, "must be an object") }
             if error["code"] == nil { throw .missing("code", in: error) }

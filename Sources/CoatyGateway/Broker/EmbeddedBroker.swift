@@ -94,7 +94,7 @@ enum EmbeddedBrokerError: Error, CustomStringConvertible {
     var description: String {
         switch self {
         case .executableNotFound(let program):
-            "embedded broker: cannot execute \(program); install mosquitto, or configure a broker of your own"
+            "embedded broker: cannot execute \(program); install mosquitto, or configure your own broker"
         case .noFreePort(let address, attempts: 1):
             "embedded-broker-listen: \(address) is in use by another program; end that one, or choose another port, 0 for a free one"
         case .noFreePort(let first, let attempts):

@@ -35,11 +35,11 @@ enum AccessMode: Sendable, Equatable {
         } else if let token = settings.token {
             self = .token(token, isGenerated: false)
         } else if settings.isAccessOpen {
-            self = .open(warning: isLocal ? nil : "everybody who reaches \(settings.host) may do everything")
+            self = .open(warning: isLocal ? nil : "every client that reaches \(settings.host) has full access")
         } else if isLocal {
             self = .open(warning: nil)
         } else if isBrokerPrivate {
-            self = .open(warning: "open access: everybody who reaches \(settings.host) may use the embedded broker")
+            self = .open(warning: "open access: every client that reaches \(settings.host) may use the embedded broker")
         } else {
             self = .token(generate(), isGenerated: true)
         }
