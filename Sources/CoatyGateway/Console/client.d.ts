@@ -1,5 +1,5 @@
 /**
- * A client of a Coaty gateway, for browsers and node: one connection to `/v1/ws`, which reconnects by itself.
+ * A client of a Coaty gateway, for browsers and node: one connection to `/v1/ws`, which reconnects automatically.
  *
  * ```js
  * import { CoatyClient } from "http://127.0.0.1:8080/client.js"
@@ -91,7 +91,7 @@ export interface SubscribeOptions {
   /** Maximum number of events that the gateway queues for this subscription: 256 by default, at most 4096. */
   buffer?: number
   overflow?: "dropOldest" | "latest" | "close"
-  /** The cursor to resume after. The client resumes by itself after a reconnect. */
+  /** The cursor to resume after. The client resumes automatically after a reconnect. */
   since?: string
   encoding?: "base64" | "binary"
 }
@@ -303,7 +303,7 @@ export interface ClientOptions {
 /**
  * A connection to a gateway.
  *
- * It reconnects by itself: after a quarter of a second at first, then with growing delays of up to ten seconds, and at once
+ * It reconnects automatically: after a quarter of a second at first, then with growing delays of up to ten seconds, and at once
  * when the browser reports that the network is back. If no message arrives for 20 to 30 seconds, the client sends a ping, and
  * reconnects if there is no reply within 10 seconds. Subscriptions resume where they were. Publications are not sent again.
  *
