@@ -7,11 +7,11 @@ SOURCES := Package.swift $(wildcard Sources Tests Examples Benchmarks)
 # How long `make fuzz` takes.
 FUZZ_SECONDS ?= 60
 
-# How long `make test-soak` takes, and its events a second: half the highest rate.
+# The duration of `make test-soak` in seconds, and its events per second: half the highest rate.
 SOAK_SECONDS ?= 600
 SOAK_RATE ?= 8000
 
-# What the random requests of `make test-api` begin with; without them a run has one that is made up.
+# The seeds of the random requests of `make test-api`; if it is empty, each run uses a random seed.
 SEEDS ?=
 
 # Which tests `make test-browser` (as unittest names them), `make test-brokers` or `make test-hostile` (rows, as
@@ -27,7 +27,7 @@ EDGE_CLIENTS ?= 2000
 # Arguments of the gateway for `make run`.
 ARGS ?=
 
-# A sanitized build has a folder of its own, because the flags change every object file.
+# A sanitized build has a separate folder, because the flags change every object file.
 SANITIZE ?=
 ifeq ($(SANITIZE),)
 SCRATCH := .build

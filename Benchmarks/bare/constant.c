@@ -1,4 +1,4 @@
-/* The ceiling: libmicrohttpd alone. Takes any POST and answers a constant 202. */
+/* The upper bound: only libmicrohttpd. Accepts every POST and answers with a constant 202. */
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <signal.h>
