@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Publishes numbered events at a rate, and counts what two WebSockets receive: load.py GATEWAY-PORT BROKER-PORT RATE
 
-A reader that gets a gap has not kept up if more than LAG bytes wait in its own receive buffer then: the gateway can't have sent more.
+A reader that gets a gap is counted as slow if more than LAG bytes are unread in its receive buffer at that time; otherwise it has kept up.
 
-Standard output has a line of JSON every second. After a line on standard input it publishes no more, gives the readers time to catch up,
-and prints the last line, which has `"last": true`.
+Prints a line of JSON every second. A line on standard input ends the publishing; the readers then catch up, and the last line is printed,
+with `"last": true`.
 """
 
 import json
@@ -14,26 +14,26 @@ import threading
 import time
 import uuid
 
-from innocent import CATCHING_UP
+from well_behaved import CATCHING_UP
 from wire import Client, Closed, Publisher, encoded, frame, handshake, pace, publish
 
 READERS = 2
 CHANNEL = "load"
-# The largest `buffer`: readers that keep up may still stand in a queue.
+# The largest `buffer`, because events for readers that keep up may still be queued for a moment.
 BUFFER = 4096
 LAG = 64 << 10
 TOKEN = re.compile(rb'"op":"gap"[^}]*?"dropped":(\d+|null)|"number":(\d+) *[,}]|"cursor":"([^"]*)"')
 
 
 class CountingReader:
-    """Reads frames, and looks only for numbers and gaps in them, which takes a tenth of the time that parsing takes."""
+    """Reads frames, and searches them for numbers and gaps. Parsing them would take ten times as long."""
 
     def __init__(self, port, address):
         self.port = port
         self.address = address
         self.last = -1
         self.received = self.lost = self.dropped = self.reconnects = 0
-        # Events in gaps that came although the reader had read what it had been sent.
+        # Events in gaps that were reported although the reader had kept up.
         self.dropped_in_time = 0
         self.endings = []
         self.is_ready = threading.Event()

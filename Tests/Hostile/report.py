@@ -1,6 +1,6 @@
 """The table of results."""
 
-from running import STOP_PATIENCE
+from running import STOP_TIMEOUT
 
 COLUMNS = {
     "row": 25,
@@ -21,9 +21,9 @@ COLUMNS = {
     "result": 6,
 }
 HEAD = (
-    """Latencies are the 99th percentile in ms. `refused` are probes that failed; `lost` events that are missing without a gap, `late`
-events that had not come at the end, `gaps` events that gaps report. `memory` is the peak in MiB above that at start, `cpu` the
-seconds of processor time of the gateway. `recovery` and `stop` are the seconds after the attack and after SIGTERM.
+    """Latencies are the 99th percentile in ms. `refused` counts failed probes, `lost` events that are missing without a gap, `late` events that
+were not delivered at the end, `gaps` events that gaps report. `memory` is the growth up to the peak, in MiB; `cpu` is the processor time
+of the gateway, in seconds. `recovery` is the time until latencies are normal again, `stop` the time that SIGTERM takes, in seconds.
 
 """
     + "| " + " | ".join(name.ljust(width) for name, width in COLUMNS.items()) + " |\n"
@@ -36,9 +36,9 @@ def milliseconds(latency, key="p99"):
     return "-" if latency is None else f"{latency[key] * 1000:.0f}" if latency[key] >= 0.01 else f"{latency[key] * 1000:.1f}"
 
 
-def worst_delivery(innocent, key="p99"):
-    """The latencies of the reader that is worse off."""
-    latencies = [reader["latency"] for reader in innocent["readers"].values() if reader["latency"]]
+def worst_delivery(well_behaved, key="p99"):
+    """Returns the latencies of the slower reader."""
+    latencies = [reader["latency"] for reader in well_behaved["readers"].values() if reader["latency"]]
     return max(latencies, key=lambda latency: latency[key], default=None)
 
 
@@ -54,25 +54,25 @@ def cells(result, side):
     memory = figures["memory"]
     values["memory"] = f"{max(0, memory['peak'] - memory['start']) >> 20}"
     values["cpu"] = f"{figures['cpu']['gateway']:.1f}"
-    values["stop"] = f"> {STOP_PATIENCE}" if figures["stop"] is None else f"{figures['stop']:.1f}"
+    values["stop"] = f"> {STOP_TIMEOUT}" if figures["stop"] is None else f"{figures['stop']:.1f}"
     if side == "attack":
         nothing = "-" if result["stops"] else "never"
         values["recovery"] = nothing if result["recovery"] is None else f"{result['recovery']:.1f}"
     else:
         values["recovery"] = ""
-    if innocent := figures["innocent"]:
-        values["delivery"] = milliseconds(worst_delivery(innocent))
+    if well_behaved := figures["well_behaved"]:
+        values["delivery"] = milliseconds(worst_delivery(well_behaved))
         for kind in PROBES:
-            values[kind] = milliseconds(innocent["probes"][kind]["latency"])
-        values["refused"] = str(sum(sum(probe["failures"].values()) for probe in innocent["probes"].values()))
-        values["lost"] = f"{sum(reader['lost'] for reader in innocent['readers'].values()):.0f}"
-        values["late"] = f"{sum(reader['late'] for reader in innocent['readers'].values()):.0f}"
-        values["gaps"] = f"{sum(reader['dropped'] for reader in innocent['readers'].values()):.0f}"
+            values[kind] = milliseconds(well_behaved["probes"][kind]["latency"])
+        values["refused"] = str(sum(sum(probe["failures"].values()) for probe in well_behaved["probes"].values()))
+        values["lost"] = f"{sum(reader['lost'] for reader in well_behaved['readers'].values()):.0f}"
+        values["late"] = f"{sum(reader['late'] for reader in well_behaved['readers'].values()):.0f}"
+        values["gaps"] = f"{sum(reader['dropped'] for reader in well_behaved['readers'].values()):.0f}"
     return values
 
 
 def lines(result):
-    """Returns the two lines of a row: under attack, and the control."""
+    """Returns the two lines of a row: the attack and the control."""
     rows = [cells(result, "attack"), cells(result, "control")]
     return "\n".join(f"| {' | '.join(aligned(name, row[name]) for name in COLUMNS)} |" for row in rows)
 
@@ -85,10 +85,10 @@ def counted(counter):
     return ", ".join(f"{count} × {text}" for text, count in sorted(counter.items(), key=lambda item: -item[1])) or "nothing"
 
 
-def told(results):
-    """Returns what the attackers were told, and what rows have observed."""
+def outcomes(results):
+    """Returns the counted outcomes and the notes of each row."""
     return "\n".join(
-        f"{result['row']}: the attacker got {counted(result['told'])}" + "".join(f"; {note}" for note in result["notes"])
+        f"{result['row']}: the attacker got {counted(result['outcomes'])}" + "".join(f"; {note}" for note in result["notes"])
         for result in results
     )
 
@@ -98,12 +98,12 @@ def document(results):
     parts = ["# Attacks\n", HEAD, *(lines(result) for result in results), ""]
     for result in results:
         parameters = ", ".join(f"{name} {value}" for name, value in result["parameters"].items())
-        parts.append(f"## {result['row']}\n\nParameters: {parameters or 'none'}.\n\nThe attacker got {counted(result['told'])}.\n")
+        parts.append(f"## {result['row']}\n\nParameters: {parameters or 'none'}.\n\nThe attacker got {counted(result['outcomes'])}.\n")
         parts += [f"- {note}" for note in result["notes"]] + [f"- FAILED: {failure}" for failure in result["failures"]]
         parts.append("\n| | run | p50 | p99 | max | count | failures |\n|---|---|---|---|---|---|---|")
         for side in ("attack", "control"):
-            if (figures := result.get(side)) and (innocent := figures["innocent"]):
-                parts += [distribution(name, side, latency, failures) for name, latency, failures in distributions(innocent)]
+            if (figures := result.get(side)) and (well_behaved := figures["well_behaved"]):
+                parts += [distribution(name, side, latency, failures) for name, latency, failures in distributions(well_behaved)]
         for side in ("attack", "control"):
             if figures := result.get(side):
                 memory = {name: f"{value >> 20} MiB" for name, value in figures["memory"].items()}
@@ -116,13 +116,13 @@ def document(results):
     return "\n".join(parts) + "\n"
 
 
-def distributions(innocent):
-    for name, reader in innocent["readers"].items():
+def distributions(well_behaved):
+    for name, reader in well_behaved["readers"].items():
         yield f"delivery, {name}", reader["latency"], reader["endings"]
-    yield "delivery, broker only", innocent["broker"]["latency"], {}
-    for name, probe in innocent["probes"].items():
+    yield "delivery, broker only", well_behaved["broker"]["latency"], {}
+    for name, probe in well_behaved["probes"].items():
         yield name, probe["latency"], probe["failures"]
-    yield "lag of the harness", innocent["lag"], {}
+    yield "lag of the harness", well_behaved["lag"], {}
 
 
 def distribution(name, side, latency, failures):

@@ -1,4 +1,4 @@
-"""One row of the table: starts everything, attacks, waits for the recovery, and stops everything."""
+"""Runs one row of the table: starts all programs, attacks, waits for the recovery, and stops the gateways."""
 
 import contextlib
 import json
@@ -7,34 +7,34 @@ import sys
 import threading
 import time
 
-from stack import HERE, PATIENCE, Broker, Gateway, Program
+from stack import HERE, TIMEOUT, Broker, Gateway, Program
 
-# The default of the setting `maximum-memory`: how much the resident memory may grow above that at start, in bytes.
+# The default of the setting `maximum-memory`: how much the resident memory may grow after the start, in bytes.
 MAXIMUM_MEMORY = 512 << 20
-# Seconds that SIGTERM may take, and after which the gateway is killed.
+# Seconds that SIGTERM may take, and seconds after which the gateway is killed.
 MAXIMUM_STOP = 10
-STOP_PATIENCE = 15
-# A gateway that grows beyond this is killed, to protect the machine.
+STOP_TIMEOUT = 15
+# A gateway that needs more memory is killed, to protect the machine.
 DANGEROUS_MEMORY = 10 << 30
-# Seconds before the attack, in which everything settles.
+# Seconds between the start of the programs and the attack.
 SETTLING = 2
-# Seconds that an attack may take longer than it should before it is ended.
+# Seconds that an attack may overrun before it is ended.
 GRACE = 10
-# Latencies below this, in seconds, are as without an attack.
-CALM = 0.2
-# Seconds after the attack that are measured in any case.
+# Latencies below this, in seconds, are normal.
+CALM_LATENCY = 0.2
+# Minimum number of seconds to measure after the attack.
 AFTERWARDS = 2
-# Seconds until the innocent client must have reported.
-REPORT_PATIENCE = 40
+# Seconds that the well-behaved client has for its report.
+REPORT_TIMEOUT = 40
 SAMPLING_INTERVAL = 0.05
 
 
-class Innocent(Program):
-    """The innocent client of one gateway."""
+class WellBehavedClient(Program):
+    """The well-behaved client of one gateway."""
 
     def __init__(self, folder, name, gateway, broker, rate):
-        # It goes before the others, so that it measures them and not itself.
-        super().__init__(folder / f"{name}.log", [sys.executable, HERE / "innocent.py", gateway, broker, rate], nice=-5, pipes=True)
+        # It has a higher priority, so that it measures the other programs and not itself.
+        super().__init__(folder / f"{name}.log", [sys.executable, HERE / "well_behaved.py", gateway, broker, rate], nice=-5, pipes=True)
         self.status = None
         self.result = None
         self._is_ready = threading.Event()
@@ -55,13 +55,13 @@ class Innocent(Program):
         self._has_reported.set()
 
     def wait_until_ready(self):
-        """Returns whether its readers are subscribed."""
-        self._is_ready.wait(PATIENCE)
+        """Waits until its readers are subscribed. Returns whether they are."""
+        self._is_ready.wait(TIMEOUT)
         return self.status is not None
 
     @property
     def is_calm(self):
-        return self.status is not None and self.status["worst"] < CALM and self.status["behind"] < 50
+        return self.status is not None and self.status["worst"] < CALM_LATENCY and self.status["behind"] < 50
 
     def begin_report(self, since, is_now=False):
         with contextlib.suppress(OSError):
@@ -69,12 +69,12 @@ class Innocent(Program):
             self.process.stdin.flush()
 
     def end_report(self):
-        self._has_reported.wait(REPORT_PATIENCE)
+        self._has_reported.wait(REPORT_TIMEOUT)
         return self.result
 
 
 class Side:
-    """A gateway with its broker and its innocent client: the one that is attacked, or the control."""
+    """A gateway with its broker and its well-behaved client: the attacked gateway or the control."""
 
     def __init__(self, stack, folder, name, binary, rate, row=None):
         self.name = name
@@ -87,7 +87,7 @@ class Side:
             proxy = self._keep(stack, Program(log, [sys.executable, HERE / "trickling_broker.py", self.broker.port]))
             ports = proxy.wait_for_line(r"ready (\d+) (\d+)")
             if not ports:
-                sys.exit(f"hostile: the trickling broker does not start, see {log}")
+                sys.exit(f"hostile: the trickling broker did not start, see {log}")
             gateway_broker, self.trickle = int(ports[1]), int(ports[2])
         options = {}
         if row is not None and row.configuration:
@@ -95,15 +95,16 @@ class Side:
         if row is not None and row.descriptors:
             options["descriptors"] = row.descriptors
         self.gateway = self._keep(stack, Gateway(folder, f"{name}-gateway", binary, gateway_broker, **options))
-        self.innocent = None
+        self.well_behaved = None
         self.peak = 0
         self.end_memory = 0
         self.stop_time = None
-        # Whether all events must have come when the measurement ends.
+        # Whether all events must be delivered when the measurement ends.
         self.must_deliver = True
         self.processor_time = self.broker_processor_time = 0
         if self.gateway.port:
-            self.innocent = self._keep(stack, Innocent(folder, f"{name}-innocent", self.gateway.port, self.broker.port, rate))
+            client = WellBehavedClient(folder, f"{name}-well-behaved", self.gateway.port, self.broker.port, rate)
+            self.well_behaved = self._keep(stack, client)
         self.start_memory = self.gateway.memory()
 
     def _keep(self, stack, program):
@@ -111,13 +112,13 @@ class Side:
         return program
 
     def begin(self):
-        """Takes the figures from which everything is counted."""
+        """Records the figures at the start of the measurement."""
         self.start_memory = self.gateway.memory()
         self.start_time = self.gateway.processor_time()
         self.broker_start_time = self.broker.processor_time()
 
     def end(self):
-        """Takes the figures when the recovery is over."""
+        """Records the figures at the end of the measurement."""
         if not self.gateway.is_running:
             return
         self.peak = max(self.peak, self.gateway.memory("VmHWM"))
@@ -125,18 +126,19 @@ class Side:
         self.processor_time = self.gateway.processor_time() - self.start_time
         self.broker_processor_time = self.broker.processor_time() - self.broker_start_time
 
-    def judge(self, was_alive, stop):
-        report = self.innocent.result if self.innocent else None
+    def check(self, was_alive, stop):
+        """Adds the failures of this side, after its gateway has stopped."""
+        report = self.well_behaved.result if self.well_behaved else None
         growth = self.peak - self.start_memory
         if not was_alive:
-            self.failures.append(f"the gateway process has died with {self.gateway.process.returncode}")
+            self.failures.append(f"the gateway process died with status {self.gateway.process.returncode}")
         if growth > MAXIMUM_MEMORY:
             self.failures.append(f"memory grew by {growth >> 20} MiB, more than {MAXIMUM_MEMORY >> 20} MiB")
         if was_alive and (stop is None or stop > MAXIMUM_STOP):
-            took = f"{stop:.1f} s" if stop is not None else f"more than {STOP_PATIENCE} s"
+            took = f"{stop:.1f} s" if stop is not None else f"more than {STOP_TIMEOUT} s"
             self.failures.append(f"SIGTERM took {took}")
         if report is None:
-            self.failures.append("the innocent client did not report")
+            self.failures.append("the well-behaved client did not report")
             return
         for name, reader in report["readers"].items():
             if reader["lost"]:
@@ -149,7 +151,7 @@ class Side:
             "memory": {"start": self.start_memory, "peak": self.peak, "end": self.end_memory},
             "cpu": {"gateway": self.processor_time, "broker": self.broker_processor_time},
             "stop": self.stop_time,
-            "innocent": self.innocent.result if self.innocent else None,
+            "well_behaved": self.well_behaved.result if self.well_behaved else None,
         }
 
 
@@ -158,9 +160,9 @@ def attack_command(row, **options):
 
 
 def run_row(row, folder, binary, *, rate, recovery, seconds, addresses, parameters):
-    """Runs a row and its control. Returns all figures, and what failed."""
+    """Runs a row and its control. Returns all figures and the failures."""
     result = {"row": row.name, "parameters": row.parameters | parameters, "stops": row.stops}
-    result |= {"failures": [], "told": {}, "notes": []}
+    result |= {"failures": [], "outcomes": {}, "notes": []}
     with contextlib.ExitStack() as stack:
         control = Side(stack, folder, "control", binary, rate)
         attacked = Side(stack, folder, "attack", binary, rate, row)
@@ -168,10 +170,10 @@ def run_row(row, folder, binary, *, rate, recovery, seconds, addresses, paramete
             return refused_start(result, row, attacked)
         sides = [attacked, control]
         for side in sides:
-            if not side.innocent.wait_until_ready():
-                result["failures"].append(f"the innocent client of the {side.name} can't connect, see {side.innocent.log}")
-                side.innocent.kill()
-                side.innocent = None
+            if not side.well_behaved.wait_until_ready():
+                result["failures"].append(f"the well-behaved client of the {side.name} can't connect, see {side.well_behaved.log}")
+                side.well_behaved.kill()
+                side.well_behaved = None
         time.sleep(SETTLING)
         for side in sides:
             side.begin()
@@ -192,34 +194,34 @@ def run_row(row, folder, binary, *, rate, recovery, seconds, addresses, paramete
         report = json.loads(text) if text else {"failures": [f"the attacker did not report, see {attacker.log}"]}
         attacker.kill()
         result["seconds"] = attack_end - since
-        result["told"] = report.get("told", {})
+        result["outcomes"] = report.get("outcomes", {})
         result["notes"] = report.get("notes", [])
         result["failures"] += report.get("failures", [])
         result["attacker_cpu"] = report.get("cpu", 0)
-        # Amid the work that the attack has caused, nobody waits for events that are still to come.
+        # If the row stops the gateway during the work of the attack, events that are not yet delivered don't count.
         attacked.must_deliver = not row.stops
         result["recovery"] = None if row.stops else await_recovery(attacked, recovery)
         for side in sides:
-            if side.innocent:
-                side.innocent.begin_report(since, is_now=row.stops)
+            if side.well_behaved:
+                side.well_behaved.begin_report(since, is_now=row.stops)
         for side in sides:
-            if side.innocent:
-                side.innocent.end_report()
+            if side.well_behaved:
+                side.well_behaved.end_report()
             side.end()
         alive = [side.gateway.is_running for side in sides]
         for side, was_alive in zip(sides, alive):
             if was_alive:
-                side.stop_time = side.gateway.stop(STOP_PATIENCE)
-            side.judge(was_alive, side.stop_time)
+                side.stop_time = side.gateway.stop(STOP_TIMEOUT)
+            side.check(was_alive, side.stop_time)
             result[side.name] = side.result()
         result["failures"] += attacked.failures + [f"control: {failure}" for failure in control.failures]
         return result
 
 
 def watch(attacker, side, seconds):
-    """Waits for the attack to end, and samples memory meanwhile. Returns what the attacker prints."""
+    """Waits for the attack to end, and samples the memory. Returns the output of the attacker."""
     deadline = time.monotonic() + seconds
-    was_told = False
+    was_terminated = False
     while True:
         memory = side.gateway.memory()
         side.peak = max(side.peak, memory)
@@ -228,23 +230,23 @@ def watch(attacker, side, seconds):
         if select.select([attacker.process.stdout], [], [], SAMPLING_INTERVAL)[0]:
             return attacker.process.stdout.readline()
         if time.monotonic() > deadline:
-            if was_told:
+            if was_terminated:
                 return ""
             attacker.process.terminate()
-            was_told = True
+            was_terminated = True
             deadline += 5
 
 
 def await_recovery(side, seconds):
-    """Returns the seconds until the innocent client's latencies are as before the attack; None if they are not in time."""
+    """Returns the seconds until the well-behaved client's latencies are normal, or None if they are not after `seconds`."""
     start = time.monotonic()
     calm_since = None
     while (passed := time.monotonic() - start) < seconds:
         side.peak = max(side.peak, side.gateway.memory())
-        if not side.gateway.is_running or side.innocent is None:
+        if not side.gateway.is_running or side.well_behaved is None:
             return None
         # The status covers the last second.
-        calm_since = (calm_since or time.monotonic()) if side.innocent.is_calm else None
+        calm_since = (calm_since or time.monotonic()) if side.well_behaved.is_calm else None
         if calm_since and passed > AFTERWARDS:
             return max(0, calm_since - start - 1)
         time.sleep(SAMPLING_INTERVAL)
@@ -252,7 +254,7 @@ def await_recovery(side, seconds):
 
 
 def refused_start(result, row, side):
-    """The result of a row whose gateway did not start. That is right if the row takes something away that it needs."""
+    """Returns the result of a row whose gateway did not start. That is expected if the row limits its descriptors."""
     side.gateway.process.wait()
     last = side.gateway.log.read_text(errors="replace").strip().rpartition("\n")[2]
     result["notes"].append(f"the gateway refused to start, with exit status {side.gateway.process.returncode}: {last}")

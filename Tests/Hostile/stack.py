@@ -1,4 +1,4 @@
-"""The gateway, brokers and other programs of a row, and what the kernel knows about them."""
+"""The gateway, brokers and other programs of a row, with their memory and processor time."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from wire import mqtt_connect, tls_context
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Seconds within which programs must be ready.
-PATIENCE = 20
+TIMEOUT = 20
 TICK = 0.02
 # File descriptors of each gateway, and of the harness.
 DESCRIPTORS = 20_000
@@ -28,14 +28,14 @@ def free_port():
 
 
 class Program:
-    """A child process with its output in a file. It ends with the harness at the latest, however that ends."""
+    """A child process that writes its output to a file. The kernel kills it if the harness ends first."""
 
     def __init__(self, log, command, *, descriptors=DESCRIPTORS, nice=0, pipes=False):
         self.log = log
         variables = {name: value for name, value in os.environ.items() if not name.startswith("COATY_")}
         prefix = ["setpriv", "--pdeathsig", "KILL", "--", "prlimit", f"--nofile={descriptors}:{descriptors}", "--"]
         if nice:
-            # A negative value needs root; without it `nice` warns and goes on.
+            # A negative value needs root. Without root, `nice` prints a warning and runs the program.
             prefix += ["nice", "-n", str(nice)]
         pipe = subprocess.PIPE if pipes else subprocess.DEVNULL
         with open(log, "ab") as errors:
@@ -57,8 +57,8 @@ class Program:
         return self.process.poll() is None
 
     def wait_for_line(self, pattern):
-        """Returns the match of a pattern in the log; None if the program ends first, or is not ready in time."""
-        deadline = time.monotonic() + PATIENCE
+        """Returns the match of a pattern in the log, or None if the program ends first or is not ready in time."""
+        deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline:
             if found := re.search(pattern, self.log.read_text(errors="replace")):
                 return found
@@ -77,7 +77,7 @@ class Program:
                     pipe.close()
 
     def stop(self, seconds):
-        """Sends SIGTERM. Returns the seconds until the program has ended; None if it had to be killed."""
+        """Sends SIGTERM. Returns the seconds until the program has ended, or None if it was killed after `seconds`."""
         start = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         try:
@@ -87,10 +87,10 @@ class Program:
             self.kill()
             return None
 
-    # MARK: What the kernel knows
+    # MARK: Memory and processor time
 
     def memory(self, key="VmRSS"):
-        """Returns the resident memory in bytes, or with `VmHWM` the highest so far; 0 after the program has ended."""
+        """Returns the resident memory in bytes, or with `VmHWM` its peak. Returns 0 after the program has ended."""
         try:
             text = pathlib.Path(f"/proc/{self.id}/status").read_text()
         except OSError:
@@ -99,7 +99,7 @@ class Program:
         return int(found[1]) << 10 if found else 0
 
     def processor_time(self):
-        """Returns the seconds of processor time so far; 0 after the program has ended."""
+        """Returns the processor time so far in seconds, or 0 after the program has ended."""
         try:
             fields = pathlib.Path(f"/proc/{self.id}/stat").read_text().rpartition(")")[2].split()
         except OSError:
@@ -108,7 +108,7 @@ class Program:
 
 
 class Broker(Program):
-    """A mosquitto in its default configuration, but without Nagle's algorithm, which would delay events by 40 ms."""
+    """A mosquitto with its default configuration, except that Nagle's algorithm is off, which would delay events by 40 ms."""
 
     def __init__(self, folder, name):
         self.port = free_port()
@@ -116,21 +116,21 @@ class Broker(Program):
         lines = [f"listener {self.port} 127.0.0.1", "allow_anonymous true", "persistence false", "log_dest stderr"]
         lines += ["set_tcp_nodelay true", "user root"] if os.geteuid() == 0 else ["set_tcp_nodelay true"]
         configuration.write_text("\n".join(lines) + "\n")
-        # Debian keeps it where only root has its path.
+        # Debian installs it in a folder that only root has in its PATH.
         binary = "/usr/sbin/mosquitto" if os.path.exists("/usr/sbin/mosquitto") else "mosquitto"
         super().__init__(folder / f"{name}.log", [binary, "-c", configuration])
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             try:
                 return mqtt_connect(self.port).close()
             except OSError:
                 if not self.is_running or time.monotonic() > deadline:
-                    sys.exit(f"hostile: mosquitto does not start, see {self.log}")
+                    sys.exit(f"hostile: mosquitto did not start, see {self.log}")
                 time.sleep(TICK)
 
 
 def make_certificate(folder, name):
-    """Makes a certificate that signs itself. Returns the paths of it and of its key."""
+    """Creates a self-signed certificate. Returns the paths of the certificate and the key."""
     certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
     subprocess.run([*command.split(), "-keyout", key, "-out", certificate], check=True, stderr=subprocess.DEVNULL)

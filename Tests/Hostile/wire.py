@@ -1,4 +1,4 @@
-"""HTTP, WebSocket and MQTT 3.1.1 over plain sockets. Requests and frames are built in advance, so that sending them takes little CPU."""
+"""HTTP, WebSocket and MQTT 3.1.1 over plain sockets. Requests and frames can be built before they are sent, to save processor time."""
 
 import array
 import base64
@@ -17,14 +17,14 @@ import time
 from urllib.parse import quote
 
 # Seconds that a client waits for an answer.
-PATIENCE = 30
-# The variable that makes all programs of the harness use TLS.
+TIMEOUT = 30
+# The environment variable that makes all programs of the harness use TLS.
 TLS = "HOSTILE_TLS"
 
 
 @functools.cache
 def tls_context():
-    """Returns the context for connections to the gateway, which trusts any certificate; None without TLS."""
+    """Returns the TLS context for connections to the gateway, which trusts any certificate, or None without TLS."""
     if not os.environ.get(TLS):
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -39,7 +39,7 @@ def encoded(value):
 
 
 def request(method, path, body=None, *, media_type="application/json", close=False, **headers):
-    """Returns the bytes of an HTTP request; a body that is not bytes is encoded as JSON."""
+    """Returns the bytes of an HTTP request. A body that is not bytes is encoded as JSON."""
     lines = [f"{method} {path} HTTP/1.1", "Host: localhost"]
     if body is not None:
         body = body if isinstance(body, (bytes, bytearray)) else encoded(body)
@@ -51,7 +51,7 @@ def request(method, path, body=None, *, media_type="application/json", close=Fal
 
 
 def target(path, **parameters):
-    """Returns a path with a query; values that are not strings are encoded as JSON."""
+    """Returns a path with a query. Values that are not strings are encoded as JSON."""
     pairs = (
         f"{name}={quote(value if isinstance(value, str) else json.dumps(value, separators=(',', ':')), safe='')}"
         for name, value in parameters.items()
@@ -69,7 +69,7 @@ def handshake(path="/v1/ws"):
 
 
 def frame(value, opcode=1):
-    """Returns a WebSocket frame of a client. The masking key is zero, so the payload is copied only once."""
+    """Returns a WebSocket frame of a client. The masking key is zero, so that the payload is not changed."""
     payload = value if isinstance(value, (bytes, bytearray)) else encoded(value)
     length = len(payload)
     if length < 126:
@@ -82,7 +82,7 @@ def frame(value, opcode=1):
 
 
 class Closed(Exception):
-    """The gateway has closed the connection, with a close frame if there is a code."""
+    """The gateway has closed the connection. `code` is that of the close frame, if there was one."""
 
     def __init__(self, how, code=None):
         super().__init__(f"{how} {code}" if code else how)
@@ -91,14 +91,14 @@ class Closed(Exception):
 class Client:
     """One connection to the gateway, with blocking calls."""
 
-    def __init__(self, port, address="127.0.0.1", *, receive_buffer=None, patience=PATIENCE):
+    def __init__(self, port, address="127.0.0.1", *, receive_buffer=None, timeout=TIMEOUT):
         self.socket = socket.socket()
         self._received = bytearray()
         try:
             if receive_buffer:
                 self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-            self.socket.settimeout(patience)
-            # The port is chosen at connect, so that clients of one address share no ports for nothing.
+            self.socket.settimeout(timeout)
+            # IP_BIND_ADDRESS_NO_PORT: the kernel chooses the port at connect, so that there are enough for each address.
             self.socket.setsockopt(socket.IPPROTO_IP, 24, 1)
             self.socket.bind((address, 0))
             self.socket.connect(("127.0.0.1", port))
@@ -122,17 +122,17 @@ class Client:
         self.socket.sendall(data)
 
     def drop_received(self):
-        """Drops what the gateway has sent by now."""
+        """Reads and discards everything that the gateway has sent by now."""
         self.socket.settimeout(0)
         with contextlib.suppress(BlockingIOError, ssl.SSLWantReadError):
             while self.socket.recv(1 << 20):
                 pass
 
     def unread(self):
-        """The bytes that the gateway has sent and that nobody has taken yet; with TLS those of its records."""
-        waiting = array.array("i", [0])
-        fcntl.ioctl(self.socket, termios.FIONREAD, waiting)
-        return len(self._received) + waiting[0]
+        """Returns the number of received bytes that were not read yet. With TLS, they are the bytes of its records."""
+        pending = array.array("i", [0])
+        fcntl.ioctl(self.socket, termios.FIONREAD, pending)
+        return len(self._received) + pending[0]
 
     def _fill(self, count):
         while len(self._received) < count:
@@ -148,7 +148,7 @@ class Client:
         return data
 
     def head(self):
-        """Reads the head of a response. Returns the status, and the header fields with names in lower case."""
+        """Reads the head of a response. Returns the status and the header fields, with names in lower case."""
         while (end := self._received.find(b"\r\n\r\n")) < 0:
             self._fill(len(self._received) + 1)
         lines = self._take(end + 4).decode("latin-1").split("\r\n")
@@ -191,7 +191,7 @@ class Client:
 
 
 def outcome(status, body):
-    """Returns what a response says in few words: the status, and the type of a problem."""
+    """Summarizes a response: returns its status and the type of a problem."""
     found = re.search(rb'"type":"urn:coaty-gateway:problem:([a-z-]+)"', body[:2000])
     return f"{status} {found[1].decode()}" if found else str(status)
 
@@ -199,17 +199,17 @@ def outcome(status, body):
 # MARK: MQTT
 
 
-def mqtt_connect(port, client_id=b"", patience=PATIENCE):
-    """Returns a socket to a broker that has accepted an MQTT connection without keepalive."""
-    link = socket.create_connection(("127.0.0.1", port), patience)
-    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+def mqtt_connect(port, client_id=b"", timeout=TIMEOUT):
+    """Opens an MQTT connection without keepalive. Returns its socket."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     rest = b"\x00\x04MQTT\x04\x02\x00\x00" + len(client_id).to_bytes(2, "big") + client_id
-    link.sendall(bytes([0x10, len(rest)]) + rest)
-    answer = link.recv(4)
+    connection.sendall(bytes([0x10, len(rest)]) + rest)
+    answer = connection.recv(4)
     if answer != bytes([0x20, 2, 0, 0]):
-        link.close()
-        raise ConnectionError(f"the broker refuses: {answer!r}")
-    return link
+        connection.close()
+        raise ConnectionError(f"the broker refused the connection: {answer!r}")
+    return connection
 
 
 def remaining_length(length):
@@ -238,7 +238,7 @@ def subscribe(topic):
 
 
 def mqtt_packet_length(data, start=0):
-    """Returns the length of the packet that begins at an offset; None if too little of it is there to tell."""
+    """Returns the length of the packet that begins at an offset, or None if `data` ends before the length is known."""
     length, shift = 0, 0
     for index in range(start + 1, min(start + 5, len(data))):
         length |= (data[index] & 0x7F) << shift
@@ -249,23 +249,23 @@ def mqtt_packet_length(data, start=0):
 
 
 class Publisher:
-    """Publishes through the broker, as an agent outside of the gateway does."""
+    """Publishes directly at the broker, as an agent does."""
 
     def __init__(self, port):
-        self._link = mqtt_connect(port)
+        self._socket = mqtt_connect(port)
 
     def send(self, packets):
-        self._link.sendall(packets)
+        self._socket.sendall(packets)
 
     def finish(self):
-        """Returns when the broker has read everything."""
-        self._link.sendall(bytes([0xE0, 0]))
-        self._link.recv(1)
-        self._link.close()
+        """Disconnects. Returns when the broker has read all packets."""
+        self._socket.sendall(bytes([0xE0, 0]))
+        self._socket.recv(1)
+        self._socket.close()
 
 
 def pace(rate, seconds):
-    """Yields every 10 ms how many are due, until the time is over; they are `rate` a second in all."""
+    """Yields every 10 ms how many items are due, at `rate` items per second, for some seconds."""
     start = time.monotonic()
     done = 0
     while (passed := time.monotonic() - start) < seconds:
@@ -277,7 +277,7 @@ def pace(rate, seconds):
 
 
 def closed_count(clients):
-    """Returns how many of the connections the gateway has ended."""
+    """Returns how many of the connections the gateway has closed."""
     poll = select.poll()
     for client in clients:
         poll.register(client.socket, select.POLLRDHUP)

@@ -1,4 +1,4 @@
-"""The rows of the table: each is a function with a name, a sentence that says what it does, and parameters."""
+"""The rows of the table. Each is a function with a name, a docstring that describes the attack, and parameters."""
 
 import dataclasses
 import inspect
@@ -10,16 +10,16 @@ ROWS = {}
 @dataclasses.dataclass
 class Row:
     name: str
-    #: What the attacker does, in a sentence.
+    #: Describes the attack in a sentence.
     text: str
     run: Callable
-    #: The defaults of the parameters.
+    #: Default values of the parameters.
     parameters: dict
-    #: Seconds that the attack lasts.
+    #: Duration of the attack in seconds.
     seconds: float
-    #: Number of addresses that the attacker has.
+    #: Number of addresses that the attacker uses.
     addresses: int
-    #: Parameters for one hostile client of the soak; None if the row needs a gateway of its own.
+    #: Parameters for one hostile client of the soak, or None if the row needs a separate gateway.
     soak: dict | None
     #: YAML configuration of the gateway.
     configuration: str | None
@@ -27,12 +27,12 @@ class Row:
     descriptors: int | None
     #: Whether the gateway's broker connection goes through `trickling-broker`.
     trickles: bool
-    #: Whether SIGTERM comes as soon as the attack ends, amid the work that it causes.
+    #: Whether the gateway gets SIGTERM as soon as the attack ends, during the work that it causes.
     stops: bool
 
 
 def row(*, seconds=15, addresses=1, soak=None, configuration=None, descriptors=None, trickles=False, stops=False):
-    """Adds a function to the table, under its own name."""
+    """Adds a function to the table. The row has the name of the function, with hyphens."""
 
     def add(function):
         name = function.__name__.replace("_", "-")
@@ -50,5 +50,5 @@ def row(*, seconds=15, addresses=1, soak=None, configuration=None, descriptors=N
     return add
 
 
-# In the order of the table.
+# The order of the imports is the order of the table.
 from rows import calm, filters, objects, routing, streams, subscriptions, limits, identities, broker, events  # noqa: E402, F401

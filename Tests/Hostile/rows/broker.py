@@ -6,8 +6,8 @@ from trickling_broker import trickle
 
 @row(seconds=25, trickles=True)
 def slow_broker(attack, size=(256 << 20) - 100, seconds=18):
-    """The broker announces a message of 256 MiB, and sends it over 18 s."""
+    """The broker announces a message of 256 MiB and sends it over 18 s."""
     sent, outcome = trickle(attack.trickle, size, seconds)
-    attack.told[outcome] += 1
+    attack.outcomes[outcome] += 1
     attack.note(f"{sent >> 20} MiB sent")
     attack.hold()

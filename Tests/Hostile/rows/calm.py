@@ -1,4 +1,4 @@
-"""No attack, to see what the harness itself measures."""
+"""A row without an attack, which shows what the harness itself measures."""
 
 from rows import row
 

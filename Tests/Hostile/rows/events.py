@@ -1,4 +1,4 @@
-"""What one event makes the gateway hold or do: texts, names, removed objects, ids."""
+"""Events that cost the gateway much memory or work: fields, topics, removed objects and object ids."""
 
 import time
 import uuid
@@ -11,14 +11,14 @@ AGENT = "0b1e6d0a-9a55-4c6c-b0a4-8d1f6f8f4a25"
 
 @row(seconds=20, soak={"subscriptions": 16})
 def fields_of_one_event(attack, clients=8, subscriptions=250, size=900_000):
-    """8 connections have 250 subscriptions each to one channel, all with other fields, and an agent publishes events of 900 KB."""
+    """8 connections have 250 subscriptions each to one channel, each with different fields, and an agent publishes events of 900 KB."""
     for number in range(clients):
         client = attack.open_websocket()
         for count in range(subscriptions):
             fields = ["filling", f"n{number}-{count}"]
-            with attack.telling():
+            with attack.counting_errors():
                 client.send(frame({"op": "subscribe", "id": str(count), "event": "channel", "channelId": "fields", "fields": fields}))
-                attack.tell_frame(client.message())
+                attack.count_reply(client.message())
     thing = {"coreType": "CoatyObject", "objectType": "com.example.Wide", "objectId": AGENT, "name": "Wide", "filling": "x" * size}
     packet = publish(f"coaty/3/-/CHN:fields/{AGENT}", encoded({"object": thing}))
     publisher = attack.publisher()
@@ -35,13 +35,13 @@ def long_topics(attack, rate=500, length=60_000):
     """A subscription to raw `x/#`, and an agent publishes 500 empty messages a second on topics of 60 KB."""
     client = attack.open_websocket()
     client.send(frame({"op": "subscribe", "id": "s", "event": "raw", "topic": "x/#"}))
-    attack.tell_frame(client.message())
+    attack.count_reply(client.message())
     publisher = attack.publisher()
     sent = 0
     for due in pace(rate, attack.left - 3):
         publisher.send(b"".join(publish(f"x/{number:08}{'t' * (length - 8)}", b"") for number in range(sent, sent + due)))
         sent += due
-        # A reader that keeps up, so that only what can be resumed is held.
+        # This client keeps up, so that only the replay buffer holds messages.
         client.drop_received()
     attack.note(f"{sent} messages published")
     attack.hold()
@@ -52,7 +52,7 @@ def removed_objects(attack, rate=60, size=900_000):
     """A subscription to Deadvertise events, and an agent advertises objects of 900 KB and deadvertises them, 60 times a second."""
     client = attack.open_websocket()
     client.send(frame({"op": "subscribe", "id": "s", "event": "deadvertise"}))
-    attack.tell_frame(client.message())
+    attack.count_reply(client.message())
     publisher = attack.publisher()
     filling = "x" * size
     sent = 0
@@ -62,13 +62,13 @@ def removed_objects(attack, rate=60, size=900_000):
             publisher.send(publish(f"coaty/3/-/ADV:CoatyObject/{AGENT}", encoded({"object": thing})))
             publisher.send(publish(f"coaty/3/-/DAD/{AGENT}", encoded({"objectIds": [thing["objectId"]]})))
             sent += 1
-    attack.note(f"{sent} objects came and went")
+    attack.note(f"{sent} objects advertised and deadvertised")
     attack.hold()
 
 
 @row(seconds=20, soak={"rate": 1})
 def many_ids(attack, rate=2, ids=25_000):
-    """A client deadvertises 25,000 ids in one event, twice a second; and an agent does so with 400,000 ids."""
+    """Twice a second, a client deadvertises 25,000 ids in one event; every 2 s, an agent deadvertises 400,000 ids."""
     body = encoded({"objectIds": [str(uuid.UUID(int=number)) for number in range(ids)]})
     post = request("POST", target("/v1/deadvertise"), body)
     packet = publish(f"coaty/3/-/DAD/{AGENT}", encoded({"objectIds": [str(uuid.UUID(int=number)) for number in range(16 * ids)]}))
@@ -77,9 +77,9 @@ def many_ids(attack, rate=2, ids=25_000):
     number = 0
     for due in pace(rate, attack.left - 2):
         for _ in range(due):
-            with attack.telling():
+            with attack.counting_errors():
                 client.send(post)
-                attack.told[outcome(*client.response())] += 1
+                attack.outcomes[outcome(*client.response())] += 1
             if number % 4 == 0:
                 publisher.send(packet)
             number += 1
@@ -87,7 +87,7 @@ def many_ids(attack, rate=2, ids=25_000):
 
 
 TOKEN = "coaty_hostile-0123456789abcdef"
-# Clients without a token, among them the innocent one, are administrators; the attacker has a token with next to nothing.
+# Clients without a token, such as the well-behaved client, are administrators. The token of the attacker has few grants.
 ACCESS = """
 access:
   tokens:
@@ -109,7 +109,7 @@ def configuration():
 
 @row(seconds=25, configuration=configuration())
 def repeated_ids(attack, objects=1_000, ids=20_000, connections=2):
-    """1,000 objects have one parent, and a client that may not deadvertise them does so with 20,000 times the id of the parent."""
+    """1,000 objects have one parent, and a client without a grant for them deadvertises the parent 20,000 times in one event."""
     parent = str(uuid.uuid4())
     publisher = attack.publisher()
     for _ in range(objects):
@@ -117,13 +117,13 @@ def repeated_ids(attack, objects=1_000, ids=20_000, connections=2):
         publisher.send(publish(f"coaty/3/-/ADV:CoatyObject/{AGENT}", encoded({"object": thing})))
     time.sleep(1)
     post = request("POST", "/v1/deadvertise", {"objectIds": [parent] * ids}, Authorization=f"Bearer {TOKEN}")
-    clients = [attack.connect(patience=60) for _ in range(connections)]
+    clients = [attack.connect(timeout=60) for _ in range(connections)]
     while attack.left > 2:
         for client in clients:
-            with attack.telling():
+            with attack.counting_errors():
                 client.send(post)
         for client in clients:
-            with attack.telling():
-                attack.told[outcome(*client.response())] += 1
+            with attack.counting_errors():
+                attack.outcomes[outcome(*client.response())] += 1
         time.sleep(0.1)
     attack.hold()

@@ -6,7 +6,7 @@ import uuid
 from rows import row
 from wire import closed_count, outcome, request, target
 
-# A gateway that starts must serve as many clients of each kind.
+# Number of clients of each kind that a gateway must serve if it starts.
 SENSIBLE_CLIENTS = 64
 
 
@@ -20,13 +20,13 @@ def lease_renewals(attack, renewals=100_000, connections=4, batch=200):
     renewal = request("POST", f"{path}/lease", {"leaseDuration": 3_600_000})
     clients = [attack.connect(number) for number in range(connections)]
     sent = 0
-    with attack.telling():
+    with attack.counting_errors():
         while sent < renewals and attack.left > 1:
             for client in clients:
                 client.send(renewal * batch)
             for client in clients:
                 for _ in range(batch):
-                    attack.told[outcome(*client.response())] += 1
+                    attack.outcomes[outcome(*client.response())] += 1
             sent += batch * connections
     attack.note(f"{sent} renewals sent")
     attack.hold(3)
@@ -36,9 +36,9 @@ def lease_renewals(attack, renewals=100_000, connections=4, batch=200):
 
 @row(seconds=8, descriptors=1024)
 def few_descriptors(attack, clients=SENSIBLE_CLIENTS):
-    """The gateway starts with a hard limit of 1,024 descriptors: it must refuse to, or serve 64 WebSockets and 64 HTTP connections."""
-    websockets = attack.open_websockets(clients, patience=2)
-    plain = attack.open_many(clients, request("GET", "/healthz"), patience=2)
+    """The gateway starts with a hard limit of 1,024 descriptors: it must refuse to start, or serve 64 WebSockets and 64 HTTP connections."""
+    websockets = attack.open_websockets(clients, timeout=2)
+    plain = attack.open_many(clients, request("GET", "/healthz"), timeout=2)
     attack.note(f"{len(websockets)} WebSockets and {len(plain)} HTTP connections of {clients} each served")
     if min(len(websockets), len(plain)) < clients:
         attack.fail(f"the gateway started, but serves {len(websockets)} WebSockets and {len(plain)} HTTP connections")
@@ -51,19 +51,19 @@ def connection_burst(attack, connections=7_528, during=20):
     clients = []
     for begin in range(0, connections, 64):
         attack.hold(during * begin / connections - (attack.seconds - attack.left))
-        clients += attack.open_many(min(64, connections - begin), request("GET", "/healthz"), patience=5)
+        clients += attack.open_many(min(64, connections - begin), request("GET", "/healthz"), timeout=5)
     attack.note(f"{len(clients)} of {connections} answered")
     attack.hold()
-    attack.note(f"{closed_count(clients)} of them ended by the gateway")
+    attack.note(f"{closed_count(clients)} of them closed by the gateway")
 
 
 @row(soak={"requests": 20})
 def abandoned_discovers(attack, requests=4_096, timeout=60_000):
-    """4,096 clients send a discover with a timeout of a minute, and leave."""
+    """4,096 clients send a discover with a timeout of a minute, and disconnect."""
     discover = request("POST", target("/v1/discover", timeout=str(timeout), limit="0"), {"objectTypes": ["com.example.Nobody"]})
     clients = []
     for number in range(requests):
-        with attack.telling():
+        with attack.counting_errors():
             client = attack.connect(number)
             client.send(discover)
             clients.append(client)
@@ -76,7 +76,7 @@ def abandoned_discovers(attack, requests=4_096, timeout=60_000):
         client.close()
     attack.hold(3)
     status, body = attack.observe(request("POST", target("/v1/discover", timeout="500"), {"objectTypes": [f"t{uuid.uuid4()}"]}))
-    attack.note(f"3 s after they have left, a discover gets {outcome(status, body) if status else body}")
+    attack.note(f"3 s after they have disconnected, a discover gets {outcome(status, body) if status else body}")
     status, body = attack.observe(request("GET", "/v1/status"))
     if status == 200:
         attack.note(f"/v1/status then reports {json.loads(body)['requests']['pending']} pending requests")

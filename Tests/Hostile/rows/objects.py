@@ -9,14 +9,14 @@ from rows.filters import leaves
 from wire import encoded, frame, outcome, publish, request, target
 
 
-#: What fills an object up to its size, between its first and its last part.
+#: Parts that fill an object up to its size: first, repeated and last.
 TEXT = (b',"filling":"', b"x", b'"')
 ESCAPED_KEYS = (b"", rb',"\n":0', b"")
 NUMBERS = (b',"filling":[0', b",0", b"]")
 
 
 def advertise_objects(attack, count, size, filling=TEXT):
-    """Advertises objects of a size in bytes through the broker, as one agent, and waits until they are known."""
+    """Advertises objects of a size in bytes through the broker, as one agent, and waits until they are registered."""
     publisher = attack.publisher()
     send_objects(publisher, uuid.uuid4(), [uuid.uuid4() for _ in range(count)], size, filling)
     publisher.finish()
@@ -24,7 +24,7 @@ def advertise_objects(attack, count, size, filling=TEXT):
 
 
 def send_objects(publisher, agent, ids, size, filling=TEXT, start=0):
-    """Sends an Advertise event for each id. Their numbers begin with `start`."""
+    """Sends an Advertise event for each id. The numbers of the objects begin with `start`."""
     first, repeated, last = filling
     topic = f"coaty/3/-/ADV:CoatyObject/{agent}"
     for number, identifier in enumerate(ids, start):
@@ -39,12 +39,12 @@ def send_objects(publisher, agent, ids, size, filling=TEXT, start=0):
         )
         count_of_repeated = max(0, size - len(head) - len(first) - len(last)) // len(repeated)
         publisher.send(publish(topic, b'{"object":' + head[:-1] + first + repeated * count_of_repeated + last + b"}}"))
-        # mosquitto drops messages for a subscriber that it can't keep up with.
+        # mosquitto drops messages for a subscriber that does not keep up.
         time.sleep(max(0.0002, size / 50_000_000))
 
 
 def await_objects(attack, count):
-    """Waits until the registry has taken the objects, and notes how many it has."""
+    """Waits until the object registry contains the objects, and notes their number."""
     total = 0
     for _ in range(20):
         status, body = attack.observe(request("GET", "/v1/objects?coreType=CoatyObject&objectType=com.example.Filling&limit=1"))
@@ -60,22 +60,22 @@ def await_objects(attack, count):
 
 @row(seconds=20, soak={"objects": 100, "at_once": 1, "size": 5000, "leaf_count": 20})
 def objects_filter(attack, objects=10_000, size=5_000, leaf_count=100, at_once=2, pause=5):
-    """Queries 10,000 objects of 5 KB with a filter of 100 leaves, twice at once, and leaves after 5 s."""
+    """Queries 10,000 objects of 5 KB with a filter of 100 leaves, twice at once, and disconnects after 5 s."""
     advertise_objects(attack, objects, size, ESCAPED_KEYS)
     query = request("GET", target("/v1/objects", filter=leaves(leaf_count), limit=1))
-    clients = [attack.connect(number, patience=pause) for number in range(at_once)]
+    clients = [attack.connect(number, timeout=pause) for number in range(at_once)]
     for client in clients:
         client.send(query)
     for client in clients:
-        with attack.telling():
-            attack.told[outcome(*client.response())] += 1
+        with attack.counting_errors():
+            attack.outcomes[outcome(*client.response())] += 1
         client.close()
     attack.hold()
 
 
 @row(seconds=9, stops=True)
 def objects_filter_stop(attack, objects=10_000, size=5_000, leaf_count=100, at_once=2, pause=2):
-    """The same, and the gateway gets SIGTERM while the queries run."""
+    """As objects-filter, and the gateway gets SIGTERM while the queries run."""
     objects_filter(attack, objects, size, leaf_count, at_once, pause)
 
 
@@ -90,27 +90,27 @@ def objects_unread(attack, objects=1_000, size=60_000, clients=50):
 
 @row(seconds=20, soak={"objects": 20, "at_once": 1})
 def objects_order(attack, objects=1_000, size=60_000, at_once=2, properties=16):
-    """Lists 1,000 objects of 60 KB and 30,000 values each in the order of 16 properties, twice at once."""
+    """Lists 1,000 objects of 60 KB and 30,000 values each, sorted by 16 properties, twice at once."""
     advertise_objects(attack, objects, size, NUMBERS)
     order = ",".join(f"p{number}" for number in range(properties))
     query = request("GET", target("/v1/objects", objectType="com.example.Filling", order=order, limit=1000))
-    attack.open_many(at_once, query, receive_buffer=4096, patience=max(1, attack.left))
+    attack.open_many(at_once, query, receive_buffer=4096, timeout=max(1, attack.left))
     attack.hold()
 
 
 @row(seconds=25, addresses=4, soak={"objects": 20, "rounds": 4})
 def snapshots_unread(attack, objects=200, size=60_000, rounds=40):
-    """Forty clients subscribe to all objects and do not read, and after each one all 12 MB of objects are replaced."""
+    """Forty clients subscribe to all objects and do not read. After each subscription, all 12 MB of objects are replaced."""
     publisher = attack.publisher()
     agent, ids = uuid.uuid4(), [uuid.uuid4() for _ in range(objects)]
     subscription = frame({"op": "subscribe", "id": "s", "event": "advertise", "snapshot": True})
     readers = []
     while len(readers) < rounds and attack.left > 2:
-        # Equal versions would replace nothing.
+        # The numbers differ, because equal objects would not be replaced.
         send_objects(publisher, agent, ids, size, start=len(readers) * objects)
         readers += attack.open_websockets(1, subscription, receive_buffer=SMALL_BUFFER)
     attack.note(f"{len(readers)} subscribed")
-    with attack.telling():
+    with attack.counting_errors():
         publisher.finish()
     attack.hold()
     attack.count_closed(readers)

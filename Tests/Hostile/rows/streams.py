@@ -1,4 +1,4 @@
-"""Clients that do not read, and messages that do not end."""
+"""Clients that do not read, and unfinished messages."""
 
 import time
 
@@ -16,7 +16,7 @@ def large_event(size):
 
 
 def publish_events(attack, channel, size, count):
-    """Publishes large events through the broker, evenly over the time that is left."""
+    """Publishes large events through the broker, evenly over the remaining time."""
     packet = publish(f"coaty/3/-/CHN:{channel}/{SENDER}", large_event(size))
     publisher = attack.publisher()
     pause = max(0.05, (attack.left - 2) / count)
@@ -28,7 +28,7 @@ def publish_events(attack, channel, size, count):
         time.sleep(max(0, begin + pause - time.monotonic()))
     if sent < count:
         attack.note(f"only {sent} of {count} events published")
-    with attack.telling():
+    with attack.counting_errors():
         publisher.finish()
 
 
@@ -45,7 +45,7 @@ def websocket_unread(attack, clients=2_000, size=1 << 20, events=12):
 
 @row(seconds=25, addresses=10, soak={"clients": 1, "size": 4 << 20, "events": 2})
 def websocket_unread_large(attack, clients=150, size=15 << 20, events=6):
-    """The same with 150 clients, and events of 15 MiB from the broker."""
+    """As websocket-unread, with 150 clients, and events of 15 MiB from the broker."""
     websocket_unread(attack, clients, size, events)
 
 
@@ -62,14 +62,14 @@ def sse_unread(attack, clients=500, size=1 << 20, events=12):
 
 @row(seconds=20, addresses=40, soak={"clients": 4})
 def unfinished_messages(attack, clients=2_000, size=1 << 20):
-    """2,000 WebSockets begin a message of 1 MiB, and do not send its last byte."""
+    """2,000 WebSockets send a message of 1 MiB without its last byte."""
     message = frame(b'{"op":"ping","id":"' + b"x" * (size - 21) + b'"}')[:-1]
     senders = attack.open_websockets(clients)
     for sender in senders:
         if attack.left <= 1:
             attack.note("not all messages sent in time")
             break
-        with attack.telling():
+        with attack.counting_errors():
             sender.send(message)
     attack.hold()
     attack.count_closed(senders)

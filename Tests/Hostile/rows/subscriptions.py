@@ -1,4 +1,4 @@
-"""What subscriptions hold and cost: operands, keys of throttling, wildcards."""
+"""Subscriptions that cost much memory or work: operands, throttling keys, wildcards."""
 
 import time
 
@@ -12,30 +12,30 @@ SENDER = "0b1e6d0a-9a55-4c6c-b0a4-8d1f6f8f4a24"
 def in_operands(attack, subscriptions=100, values=500_000):
     """100 subscriptions of one client have a filter `In` with 500,000 values each."""
     client = attack.open_websocket()
-    # The values are ones, of two bytes each with the comma; the frame just fits the limit for messages.
+    # Each value takes two bytes with its comma, so that the frame just fits the limit for messages.
     head = b'"op":"subscribe","event":"channel","channelId":"in","filter":["a",["In",[1' + b",1" * (values - 1) + b"]]]}"
     for number in range(subscriptions):
         if attack.left <= 0:
             break
-        with attack.telling():
+        with attack.counting_errors():
             client.send(frame(b'{"id":"%d",' % number + head))
-            attack.tell_frame(client.message())
+            attack.count_reply(client.message())
     attack.hold()
 
 
 @row(seconds=25, soak={"events": 20})
 def throttle_keys(attack, events=1_500, size=1_000_000):
-    """A subscription throttles 1,500 events from the broker, whose object ids have 1 MB."""
+    """A subscription throttles 1,500 events from the broker with object ids of 1 MB."""
     client = attack.open_websocket()
     subscription = {"op": "subscribe", "id": "s", "event": "channel", "channelId": "keys"}
     client.send(frame(subscription | {"throttle": 3_600_000, "fields": ["name"], "overflow": "latest"}))
-    attack.tell_frame(client.message())
+    attack.count_reply(client.message())
     head = encoded({"object": {"coreType": "CoatyObject", "objectType": "com.example.Key", "name": "Key", "objectId": ""}})[:-3]
     filling = b"x" * (size - 8)
     topic = f"coaty/3/-/CHN:keys/{SENDER}"
     packet_head = publish_head(topic, len(head) + size + 3)
     publisher = attack.publisher()
-    # A reader that keeps up, so that only the keys are held.
+    # The client keeps up, so that the gateway holds only the keys.
     sent = 0
     for due in pace(events / max(1, attack.left - 5), attack.left - 3):
         for _ in range(due):
@@ -66,7 +66,7 @@ def raw_wildcards(attack, subscriptions=25, rate=20_000, size=20):
     for number in range(subscriptions):
         client.send(frame({"op": "subscribe", "id": str(number), "event": "raw", "topic": "#"}))
     for _ in range(subscriptions):
-        attack.tell_frame(client.message())
+        attack.count_reply(client.message())
     publish_messages(attack, rate, size)
 
 
@@ -86,10 +86,10 @@ def raw_filters(attack, filters=9_900, rate=500, size=4_000):
             )
         )
         for _ in range(count):
-            with attack.telling():
-                attack.tell_frame(client.message())
+            with attack.counting_errors():
+                attack.count_reply(client.message())
     clients[0].send(frame({"op": "subscribe", "id": "all", "event": "raw", "topic": "#"}))
-    attack.tell_frame(clients[0].message())
+    attack.count_reply(clients[0].message())
     attack.note(f"subscribed after {time.monotonic() - attack.start:.1f} s")
     attack.seconds += max(0, 8 - attack.left)
     publish_messages(attack, rate, size)

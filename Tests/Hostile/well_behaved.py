@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A client that keeps to its limits, and measures what it gets: innocent.py GATEWAY-PORT BROKER-PORT [EVENTS-PER-SECOND]
+"""A client that keeps to its limits and measures its latencies: well_behaved.py GATEWAY-PORT BROKER-PORT [EVENTS-PER-SECOND]
 
 An agent publishes numbered events at the broker. Three readers count them: an event stream and a WebSocket at the gateway, and
-an MQTT subscriber at the broker, which shows what the broker itself delays. Every 100 ms begin a WebSocket handshake, a ping frame, a
-POST /v1/advertise and a GET /healthz, also if earlier ones are not answered yet, so that a stall is measured in full.
+an MQTT subscriber at the broker, which measures the delay of the broker itself. Every 100 ms, a WebSocket handshake, a ping frame, a
+POST /v1/advertise and a GET /healthz are sent, without waiting for earlier answers, so that a stall is measured in full.
 
-Standard output has a line of JSON every 250 ms: the worst latency of the last second, and how far the readers are behind. After the line
-`report SECONDS` on standard input it publishes no more, gives the readers time to catch up, and prints a report about everything since
-that time of the monotonic clock; with `report SECONDS now` it does not wait for the readers. It stays connected until its input ends.
+Prints a line of JSON every 250 ms: the worst latency of the last second, and how far the readers are behind. The line `report SECONDS` on
+standard input ends the publishing; the readers then catch up, and a report is printed that covers everything since SECONDS on the
+monotonic clock. With `report SECONDS now`, the report does not wait for the readers. The client stays connected until its input ends.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ import uuid
 from wire import frame, handshake, mqtt_packet_length, outcome, publish, request, subscribe, target, tls_context
 
 ADDRESS = "127.0.0.1"
-CHANNEL = "innocent"
+CHANNEL = "well-behaved"
 RATE = 200
 # Seconds between two probes of a kind, and until a probe counts as unanswered.
 INTERVAL = 0.1
-PATIENCE = 60
-# Seconds that readers have at the end to receive what is still queued.
+TIMEOUT = 60
+# Seconds that readers have at the end to receive queued events.
 CATCHING_UP = 15
 STATUS_INTERVAL = 0.25
 # Seconds before a reader whose connection has ended connects again.
@@ -36,7 +36,7 @@ PROBES = ("handshake", "ping", "advertise", "healthz")
 
 
 class Refused(Exception):
-    """The gateway has answered with something else than success."""
+    """The gateway answered with an error."""
 
 
 async def connect(port):
@@ -75,7 +75,7 @@ async def open_websocket(port, path="/v1/ws"):
 
 
 async def read_message(reader, writer):
-    """Returns the payload of a WebSocket text message; None for a control frame."""
+    """Returns the payload of a WebSocket text message, or None for a control frame."""
     first, length = await reader.readexactly(2)
     if length > 125:
         length = int.from_bytes(await reader.readexactly(2 if length == 126 else 8), "big")
@@ -101,7 +101,7 @@ def summary(latencies):
 
 
 class Reader:
-    """Counts the events of one subscription. An event that is missing must be covered by a gap at its place."""
+    """Counts the events of one subscription. A missing event must be covered by a gap at its position."""
 
     def __init__(self):
         self.last = -1
@@ -110,7 +110,7 @@ class Reader:
         self.latencies = []
         self.lost = self.gaps = self.dropped = self.late = self.repeated = self.reconnects = 0
         self.endings = collections.Counter()
-        # What gaps since the last event cover; infinite if a gap does not say.
+        # Number of events in gaps since the last event; infinite if a gap does not report it.
         self._covered = 0
 
     def take_frame(self, data):
@@ -145,12 +145,12 @@ class Reader:
         self._covered = 0
 
     def report(self, start, times):
-        """Reports about the events since a time; `times` are those at which all events were published."""
+        """Reports the events since `start`. `times` contains the publication time of every event."""
         now = time.monotonic()
         missing = times[self.last + 1 :]
         covered = int(min(self._covered, len(missing)))
         self.dropped += covered
-        # What is missing behind the last event and in no gap may still come, but takes too long. Its age counts as its latency.
+        # Events after the last one that are in no gap may still be delivered, but too late. Their age counts as their latency.
         late = missing[covered:]
         self.late = len(late)
         latencies = self.latencies + [(published, now - published) for published in late]
@@ -166,7 +166,7 @@ class Reader:
         }
 
     async def run(self, read):
-        """Reads, and resumes after the last cursor whenever the connection ends."""
+        """Reads, and resumes from the last cursor whenever the connection ends."""
         while True:
             try:
                 await read(self)
@@ -177,17 +177,17 @@ class Reader:
             await asyncio.sleep(RECONNECT_PAUSE)
 
 
-class Innocent:
+class WellBehavedClient:
     def __init__(self, gateway, broker, rate):
         self.gateway = gateway
         self.broker = broker
         self.rate = rate
         self.readers = {"sse": Reader(), "ws": Reader()}
         self.direct = Reader()
-        #: When each event was published.
+        #: Publication time of each event.
         self.times = []
         self.is_publishing = True
-        # Of each kind: start and latency of those that have ended well.
+        # For each kind, start and latency of the probes that have an answer, or none within TIMEOUT.
         self.samples = {kind: [] for kind in PROBES}
         self.failures = {kind: collections.Counter() for kind in PROBES}
         self.pending = {kind: {} for kind in PROBES}
@@ -197,7 +197,7 @@ class Innocent:
         self._advertise = request(
             "POST",
             "/v1/advertise",
-            {"object": {"coreType": "CoatyObject", "objectType": "com.example.Innocent", "objectId": self._agent, "name": "Innocent"}},
+            {"object": {"coreType": "CoatyObject", "objectType": "com.example.WellBehaved", "objectId": self._agent, "name": "Well-behaved"}},
         )
         self._healthz = request("GET", "/healthz")
 
@@ -255,7 +255,7 @@ class Innocent:
     async def publish(self):
         _, writer = await self.open_broker()
         topic = f"coaty/3/-/CHN:{CHANNEL}/{self._agent}"
-        event = {"coreType": "CoatyObject", "objectType": "com.example.Innocent", "objectId": self._agent, "name": "Numbered"}
+        event = {"coreType": "CoatyObject", "objectType": "com.example.WellBehaved", "objectId": self._agent, "name": "Numbered"}
         start = time.monotonic()
         while self.is_publishing:
             due = start + len(self.times) / self.rate
@@ -274,7 +274,7 @@ class Innocent:
         start = time.monotonic()
         self.pending[kind][number] = start
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 await action(number)
             self.samples[kind].append((start, time.monotonic() - start))
         except TimeoutError:
@@ -291,14 +291,14 @@ class Innocent:
         writer.close()
 
     async def probe_ping(self, number):
-        waiting = await self.ping_connection()
+        connection = await self.ping_connection()
         answer = asyncio.get_running_loop().create_future()
-        waiting["answers"][str(number)] = answer
-        waiting["writer"].write(frame({"op": "ping", "id": str(number)}))
+        connection["answers"][str(number)] = answer
+        connection["writer"].write(frame({"op": "ping", "id": str(number)}))
         await answer
 
     async def ping_connection(self):
-        """Returns the connection for pings; opens it if there is none."""
+        """Returns the connection for pings. Opens it if necessary."""
         if self._pings is None:
             self._pings = asyncio.ensure_future(self.open_ping_connection())
         try:
@@ -327,7 +327,7 @@ class Innocent:
         return connection
 
     async def probe_http(self, data):
-        # A new connection each time, because connections are divided among threads of the gateway.
+        # Uses a new connection each time, because the gateway divides its connections among threads.
         reader, writer = await connect(self.gateway)
         with contextlib.closing(writer):
             writer.write(data)
@@ -347,7 +347,7 @@ class Innocent:
     # MARK: Status and report
 
     def worst(self):
-        """Returns the worst latency of the last second, of those that have not ended too."""
+        """Returns the worst latency of the last second, including probes without an answer yet."""
         now = time.monotonic()
         ages = [now - start for pending in self.pending.values() for start in pending.values()]
         for samples in (*self.samples.values(), *(reader.latencies for reader in self.readers.values())):
@@ -399,7 +399,7 @@ class Innocent:
             asyncio.ensure_future(self.readers["ws"].run(self.read_websocket)),
             asyncio.ensure_future(self.direct.run(self.read_broker)),
         ]
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             for reader in (*self.readers.values(), self.direct):
                 await reader.is_ready.wait()
         publishing = asyncio.ensure_future(self.publish())
@@ -424,4 +424,4 @@ class Innocent:
 
 if __name__ == "__main__":
     gateway, broker, *rate = map(int, sys.argv[1:])
-    asyncio.run(Innocent(gateway, broker, *(rate or [RATE])).run())
+    asyncio.run(WellBehavedClient(gateway, broker, *(rate or [RATE])).run())
