@@ -1,6 +1,6 @@
-"""A proxy that ends event streams after what comes first, so that a client that waits for the end of a body gets one.
+"""A proxy that ends event streams after their first bytes, for a client that waits for the end of a body.
 
-Everything else passes byte by byte, malformed requests too.
+All other data is forwarded unchanged, malformed requests included.
 """
 
 import contextlib
@@ -8,24 +8,24 @@ import random
 import socket
 import threading
 
-# For how long a stream may be silent after its first bytes, in seconds: its beginning may come in pieces.
+# Seconds of silence after which a stream is ended. Its first bytes may arrive in pieces.
 SILENCE = 0.05
-# Seconds that an unfinished upload is read on for when it has been answered, so that no reset overtakes the answer.
+# Seconds for which an unfinished upload is read after its response, so that a reset does not discard the response.
 LINGERING = 5
 LAST_CHUNK = b"0\r\n\r\n"
 
 
-def some_address():
-    """One of the loopback's. The gateway throttles failed authentications by address, and there are many on purpose."""
+def random_address():
+    """Returns a random loopback address. The gateway throttles failed authentications by address, and many of them are intended."""
     return ".".join(["127", *(str(random.randrange(1, 255)) for _ in range(3))])
 
 
 class EventStreamProxy:
-    """Listens on a free port of the loopback, in front of the server on `upstream_port`."""
+    """Listens on a free port of the loopback interface, in front of the server on `upstream_port`."""
 
     def __init__(self, upstream_port):
         self.upstream_port = upstream_port
-        # How many event streams have passed.
+        # Number of event streams that were forwarded.
         self.streams = 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
@@ -40,21 +40,21 @@ class EventStreamProxy:
             threading.Thread(target=self.serve, args=(client,), daemon=True).start()
 
     def serve(self, client):
-        upstream, source = ("127.0.0.1", self.upstream_port), (some_address(), 0)
+        upstream, source = ("127.0.0.1", self.upstream_port), (random_address(), 0)
         with client, contextlib.suppress(OSError), socket.create_connection(upstream, source_address=source) as server:
             for each in (client, server):
-                # Head and body come apart, and must not wait for each other.
+                # Head and body are sent separately, so Nagle's algorithm would delay the body.
                 each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            asking = threading.Thread(target=self.ask, args=(client, server), daemon=True)
-            asking.start()
+            requests = threading.Thread(target=self.forward_requests, args=(client, server), daemon=True)
+            requests.start()
             with contextlib.suppress(OSError):
-                self.answer(server, client)
+                self.forward_responses(server, client)
             client.shutdown(socket.SHUT_WR)
             with contextlib.suppress(OSError):
                 server.shutdown(socket.SHUT_RDWR)
-            asking.join(LINGERING)
+            requests.join(LINGERING)
 
-    def ask(self, client, server):
+    def forward_requests(self, client, server):
         is_read = True
         with contextlib.suppress(OSError):
             while data := client.recv(65536):
@@ -66,11 +66,11 @@ class EventStreamProxy:
         with contextlib.suppress(OSError):
             server.shutdown(socket.SHUT_WR)
 
-    def answer(self, server, client):
-        """Passes responses on. Returns at the end of an event stream's beginning, else when the server ends."""
+    def forward_responses(self, server, client):
+        """Forwards responses. Returns after the first bytes of an event stream, or when the server closes the connection."""
         while data := server.recv(65536):
             client.sendall(data)
-            # A head comes in one piece, and a client that does not pipeline reads one response after the other.
+            # The head arrives in one piece, and the client does not pipeline requests.
             head, _, body = data.partition(b"\r\n\r\n")
             if head.startswith(b"HTTP/1.1 200") and b"\r\ncontent-type: text/event-stream" in head.lower():
                 self.streams += 1

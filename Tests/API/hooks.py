@@ -1,4 +1,4 @@
-"""What schemathesis can't know from the contract alone."""
+"""Extends schemathesis with rules that the contract states only in prose."""
 
 import itertools
 import json
@@ -14,10 +14,10 @@ load_all_checks()
 from schemathesis.specs.openapi import checks
 
 LINES = "application/x-ndjson"
-# What OpenAPI 3.0 has no words for, by where a refusal says that it lies: a condition is a pair whose second has an
-# operator first; the parameters of a stream depend on its event; the id of a context is that of the path, and its name
-# stays; the ids of an IO node and its points are different ones, and its points are counted together; a question about
-# access needs a channel or a topic for some patterns.
+# OpenAPI 3.0 can't express these rules, so refusals with these pointers and parameters are accepted: a condition is a pair whose
+# second item begins with an operator; the parameters of a stream depend on its event; the id of a context is the id in the path, and
+# its name can't change; the ids of an IO node and its points differ, and its points are counted together; an access check needs a
+# channel or a topic for some patterns.
 CONDITIONS = ("filter", "until", "/condition", "/objectFilter", "/filter", "/objectJoinConditions")
 STREAM_PARAMETERS = {
     *("coreType", "objectType", "snapshot", "channelId", "operation", "contextName", "topic", "ioActorId"),
@@ -40,8 +40,8 @@ keys = itertools.count()
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Gives each request an Idempotency-Key of its own. Of those without, every other one that may be answered line by line asks for it."""
-    # A change of the header fields would bring back the one that a case leaves out on purpose, such as the token.
+    """Makes each Idempotency-Key unique. Of the requests without one, half of those that can be answered in lines accept lines."""
+    # Changing the header fields would restore a field that the case leaves out on purpose, such as the token.
     if case.meta and getattr(case.meta.phase.data, "parameter_location", None) == ParameterLocation.HEADER:
         return
     if (key := (case.headers or {}).get("Idempotency-Key")) is not None:
@@ -56,7 +56,7 @@ def problem(response):
     return json.loads(response.content)
 
 
-def is_beyond_words(case, refusal):
+def is_stated_in_prose(case, refusal):
     place = refusal.get("pointer") or refusal.get("parameter") or ""
     if case.operation.path in ("/v1/sse/{event}", "/v1/ws/{event}"):
         return place in STREAM_PARAMETERS
@@ -69,13 +69,16 @@ def is_beyond_words(case, refusal):
     return any(part in place for part in CONDITIONS)
 
 
-def is_used_up(response):
-    """An Idempotency-Key that another case has had: the contract has no words for what came before."""
+def is_key_reused(response):
+    """Returns whether another case has used the Idempotency-Key. The contract can't express state."""
     return problem(response).get("type", "").endswith(":idempotency-key-reused")
 
 
 def has_a_control_character(response):
-    """An id that is taken from a response is not compared with the pattern of the path, and a security scheme has no pattern."""
+    """Returns whether the path or the ticket has a control character.
+
+    schemathesis does not check ids that it takes from responses against the pattern of the path, and a security scheme has no pattern.
+    """
     url = urllib.parse.urlsplit(response.request.url)
     tickets = urllib.parse.parse_qs(url.query).get("ticket", [])
     return any(unicodedata.category(character) == "Cc" for text in (urllib.parse.unquote(url.path), *tickets) for character in text)
@@ -83,18 +86,18 @@ def has_a_control_character(response):
 
 @schemathesis.check
 def valid_data_is_accepted(ctx, response, case):
-    """`positive_data_acceptance`, but for what the contract can only say in prose."""
-    if is_used_up(response):
+    """Like `positive_data_acceptance`, except for rules that the contract states only in prose."""
+    if is_key_reused(response):
         return None
-    if response.status_code == 400 and (is_beyond_words(case, problem(response)) or has_a_control_character(response)):
+    if response.status_code == 400 and (is_stated_in_prose(case, problem(response)) or has_a_control_character(response)):
         return None
     return checks.positive_data_acceptance(ctx, response, case)
 
 
 @schemathesis.check
 def invalid_data_is_rejected(ctx, response, case):
-    """`negative_data_rejection`, but a batch refuses each publication by itself."""
-    if is_used_up(response):
+    """Like `negative_data_rejection`, except that a batch refuses each publication separately."""
+    if is_key_reused(response):
         return None
     if case.operation.path == "/v1/batch" and response.status_code == 200:
         results = json.loads(response.content)["results"]
