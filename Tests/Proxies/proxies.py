@@ -1,4 +1,4 @@
-"""Starts haproxy and nginx before a gateway."""
+"""Starts haproxy and nginx in front of a gateway."""
 
 import contextlib
 import socket
@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-PATIENCE = 20
+TIMEOUT = 20
 TICK = 0.05
 
 
@@ -22,16 +22,16 @@ def start(log, *command):
 
 
 def wait_for_port(port, what):
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError):
             return socket.create_connection(("127.0.0.1", port), 1).close()
         time.sleep(TICK)
-    sys.exit(f"run: {what} does not listen")
+    sys.exit(f"run: {what} did not start to listen within {TIMEOUT} s")
 
 
 def haproxy(work, gateway, *, mode="http", options="", server=""):
-    """Returns the port of a haproxy and its process. `options` are further lines of its section, `server` words behind the gateway's address."""
+    """Returns the port of a haproxy and its process. `options` are more lines of its section, `server` more options of its server."""
     port = free_port()
     configuration = work / f"haproxy-{port}.cfg"
     configuration.write_text(
@@ -52,7 +52,7 @@ def haproxy(work, gateway, *, mode="http", options="", server=""):
 
 
 def nginx(work, gateway, *, options=""):
-    """Returns the port of an nginx and its process. `options` are further lines of its location."""
+    """Returns the port of an nginx and its process. `options` are more directives of its location."""
     port = free_port()
     configuration = work / f"nginx-{port}.conf"
     configuration.write_text(
