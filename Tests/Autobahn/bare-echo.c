@@ -1,4 +1,4 @@
-// An echo by nothing but libwebsockets, with the options of WebSocketServer: what it fails, ours may fail.
+// An echo server that uses only libwebsockets, with the options of WebSocketServer. WebSocketServer may fail the cases that it fails.
 // usage: bare-echo port
 
 #include <libwebsockets.h>
