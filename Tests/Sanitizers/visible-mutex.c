@@ -1,6 +1,6 @@
-// Preloaded for the thread sanitizer. A contended Mutex of Swift's Synchronization library is locked and unlocked inside
-// libswiftSynchronization.so, which is not instrumented: the sanitizer misses the hand-over and reports a race on
-// whatever the mutex guards. This tells it of the hand-over, and suppresses nothing.
+// Preloaded for ThreadSanitizer. A contended Mutex of Swift's Synchronization library is locked and unlocked inside
+// libswiftSynchronization.so, which is not instrumented: the sanitizer does not see that the lock is handed over, and reports
+// races on the data that the mutex guards. This library reports the hand-over to the sanitizer, and suppresses nothing.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
