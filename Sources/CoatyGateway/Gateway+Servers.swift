@@ -22,7 +22,8 @@ extension Gateway {
             descriptors: descriptors,
             refusals: refusals,
             requestLog: requestLog,
-            spread: spread
+            spread: spread,
+            drain: drain
         )
         let routes = routes(services, network.manager, brokerAddress: brokerAddress)
         let streams = WebSocketServer(

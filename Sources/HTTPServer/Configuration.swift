@@ -12,8 +12,9 @@ extension HTTPServer {
         public var connectionLimit = 10_000
         /// Takes over the descriptor of a refused connection; nil closes it. It must not block.
         public var refuse: (@Sendable (Int32) -> Void)?
-        /// Whether a connection is used for more than one request.
-        public var keepsConnections = true
+        /// Returns whether the connection of a response that begins now is used for further requests. If not, the
+        /// response has `Connection: close`. Called on the server's threads, which it must not block.
+        public var keepsConnections: @Sendable () -> Bool = { true }
         /// The time, in whole seconds, after which a connection without progress is closed: while it is idle, or during
         /// a request or a response. Suspended requests and streams with nothing to send are excluded.
         public var connectionTimeout = 30

@@ -83,9 +83,10 @@ final class Exchange {
         return body?.append(bytes, declaredLength: declaredLength, limit: limit) ?? .taken
     }
 
-    /// Returns the id in the answer; nil if it has none.
-    func id(forStatus status: Int) -> String? {
-        status < 400 ? identity?.id : RequestIdentity.complete(&identity)
+    /// Returns the id in the answer; nil if it has none. A slow request gets one, because it will be reported.
+    func id(forStatus status: Int, _ reports: RequestReports) -> String? {
+        if status < 400, identity?.id != nil || !reports.isSlow(RequestTimes.now() - begin) { return identity?.id }
+        return RequestIdentity.complete(&identity)
     }
 
     /// Whether the response is a stream, which is counted when it begins.

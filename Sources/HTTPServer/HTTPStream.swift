@@ -134,9 +134,15 @@ public final class HTTPStream: Sendable {
     }
 
     /// Ends the body after the queued bytes, from any thread.
-    public func finish() {
+    ///
+    /// - Parameter last: bytes that are queued before, even if the queue is full.
+    public func finish(with last: [UInt8] = []) {
         state.withLock { state in
-            guard !state.isClosed else { return }
+            guard !state.isClosed, !state.isAborted else { return }
+            if !last.isEmpty, !state.isFinished {
+                state.chunks.append(Chunk(bytes: last, holder: nil))
+                state.queuedBytes += last.count
+            }
             state.isFinished = true
             Self.resume(&state)
         }

@@ -124,7 +124,7 @@ final class RequestProcessor: Sendable {
             method: method,
             parameters: parameters,
             queryItems: head.queryItems,
-            answerHeaders: configuration.keepsConnections ? answerHeaders : answerHeaders + [("Connection", "close")],
+            answerHeaders: answerHeaders,
             context: context,
             budget: budget,
             identity: identity,
@@ -222,7 +222,7 @@ final class RequestProcessor: Sendable {
         counters.refused.add(1, ordering: .relaxed)
         exchange.phase = .answered
         exchange.status = status
-        if reports != nil, let id = exchange.id(forStatus: status) {
+        if let reports, let id = exchange.id(forStatus: status, reports) {
             refusal = Refusals.adding(Self.idField, id, to: refusal)
         }
         _ = refusal.withUnsafeBytes { message in
@@ -392,10 +392,10 @@ final class RequestProcessor: Sendable {
 
     /// Returns the header fields that are added to an answer.
     private func answerHeaders(of exchange: Exchange, status: Int) -> [(name: String, value: String)] {
-        guard reports != nil, let id = exchange.id(forStatus: status) else {
-            return exchange.answerHeaders
-        }
-        return exchange.answerHeaders + [(Self.idField, id)]
+        var headers = exchange.answerHeaders
+        if let reports, let id = exchange.id(forStatus: status, reports) { headers.append((Self.idField, id)) }
+        if !configuration.keepsConnections() { headers.append(("Connection", "close")) }
+        return headers
     }
 
     private func begin(_ exchange: Exchange) {

@@ -42,15 +42,18 @@ public final class RequestReports: Sendable {
         reportsSlow.store(status != .max, ordering: .relaxed)
     }
 
-    /// Whether every request is reported. If so, each gets an id. Otherwise only requests with `X-Request-Id` and
-    /// requests that are answered with status 400 or above get one.
+    /// Whether every request is reported. If so, each gets an id. Otherwise only requests with `X-Request-Id`, requests
+    /// that are answered with status 400 or above, and requests that are slow when their answer begins get one.
     var isComplete: Bool { minimumStatus.load(ordering: .relaxed) == 0 }
 
+    /// Whether slow requests are reported, and a request that has taken this time is slow.
+    func isSlow(_ nanoseconds: Int) -> Bool {
+        nanoseconds >= slowTime.load(ordering: .relaxed) && reportsSlow.load(ordering: .relaxed)
+    }
+
     func ended(_ exchange: Exchange, _ routes: RouteTree, nanoseconds: Int) {
-        let isSlow = nanoseconds >= slowTime.load(ordering: .relaxed) && !exchange.isStream
-        guard
-            exchange.status >= minimumStatus.load(ordering: .relaxed) || isSlow && reportsSlow.load(ordering: .relaxed)
-        else { return }
+        let isSlow = !exchange.isStream && isSlow(nanoseconds)
+        guard exchange.status >= minimumStatus.load(ordering: .relaxed) || isSlow else { return }
         report(EndedRequest(nanoseconds: nanoseconds, isSlow: isSlow, exchange: exchange, routes: routes))
     }
 }

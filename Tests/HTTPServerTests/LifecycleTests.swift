@@ -83,7 +83,7 @@ import Testing
 
     @Test func connectionsOfOneRequestAreClosed() throws {
         var configuration = HTTPServer.Configuration()
-        configuration.keepsConnections = false
+        configuration.keepsConnections = { false }
         let server = try TestServer(configuration) { _ in }
         let connection = try server.connect()
         try connection.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")

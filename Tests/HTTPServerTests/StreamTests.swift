@@ -187,6 +187,21 @@ import Testing
         #expect(late.value)
     }
 
+    @Test func lastBytesAreQueuedEvenIfTheQueueIsFull() throws {
+        var configuration = HTTPServer.Configuration()
+        configuration.streamQueueSize = 1000
+        let server = try makeServer(configuration)
+        let (connection, stream) = try open(server, receiveBuffer: 4096)
+        var sent = 0
+        let part = [UInt8](repeating: UInt8(ascii: "x"), count: 1000)
+        while stream.write(part) == .queued { sent += part.count }
+        stream.finish(with: Array("end".utf8))
+        #expect(stream.write(part) == .closed)
+        var body: [UInt8] = []
+        while case let chunk = try connection.readChunk(), !chunk.isEmpty { body += chunk }
+        #expect(body.count == sent + 3 && body.suffix(3) == Array("end".utf8))
+    }
+
     @Test func stopEndsStreams() throws {
         let server = try makeServer()
         let (connection, stream) = try open(server)

@@ -36,15 +36,14 @@ final class Heartbeat: Sendable {
     }
 
     /// Asks each client to reconnect after a different time, because the gateway stops. EventSource obeys `retry`;
-    /// other clients read the time in the notice.
+    /// other clients read the time in the notice. Then ends the streams.
     ///
     /// - Parameter delay: returns the time for one client, in milliseconds.
     func announceStop(retryAfter delay: () -> Int) {
         for stream in state.withLock({ Array($0.streams.values) }) {
             let delay = delay()
             let notice = #"{"op":"notice","state":"stopping","retryAfter":\#(delay)}"#
-            // A full stream does not accept the notice: its client reconnects at another time.
-            stream.write(Array("retry: \(delay)\nevent: notice\ndata: \(notice)\n\n".utf8))
+            stream.finish(with: Array("retry: \(delay)\nevent: notice\ndata: \(notice)\n\n".utf8))
         }
     }
 

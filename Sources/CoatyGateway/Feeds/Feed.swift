@@ -77,7 +77,10 @@ final class Feed: Job {
         intake.withLock { intake in
             guard !intake.isOver else { return }
             intake.isRefused = status == .refused
-            if status == .offline { append(&intake) { EventRecord(.gap, cursor: $0) } }
+            if status == .offline {
+                append(&intake) { EventRecord(.gap, cursor: $0) }
+                counts.note(.offline)
+            }
             intake.append(.status(status))
         }
         workers.schedule(self)
@@ -89,6 +92,7 @@ final class Feed: Job {
             // Consecutive gaps become one.
             guard !intake.isOver, !intake.endsWithGap else { return }
             append(&intake) { EventRecord(.gap, cursor: $0) }
+            counts.note(.missed)
         }
         workers.schedule(self)
     }

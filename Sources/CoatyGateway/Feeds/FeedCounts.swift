@@ -14,7 +14,16 @@ final class FeedCounts: Sendable {
         case unknown
     }
 
+    /// Why all subscriptions of a feed get a gap.
+    enum Gap: Int, CaseIterable {
+        /// The session with the broker was lost.
+        case offline
+        /// The broker may have dropped events, or an event was too large.
+        case missed
+    }
+
     private let logger: Logger
+    private let gaps = InlineArray<2, Atomic<Int>> { _ in Atomic(0) }
     private let replays = InlineArray<3, Atomic<Int>> { _ in Atomic(0) }
     /// The time that events are queued until a turn applies them.
     let waits = DurationHistogram()
@@ -56,6 +65,10 @@ final class FeedCounts: Sendable {
     var droppedBacklogs: Int { backlogs.load(ordering: .relaxed) }
 
     func replays(_ outcome: Replay) -> Int { replays[outcome.rawValue].load(ordering: .relaxed) }
+
+    func gaps(_ reason: Gap) -> Int { gaps[reason.rawValue].load(ordering: .relaxed) }
+
+    func note(_ reason: Gap) { gaps[reason.rawValue].add(1, ordering: .relaxed) }
 
     /// Records how long an entry was queued.
     func noteWait(since begin: ContinuousClock.Instant) { waits.record(.now - begin) }

@@ -60,6 +60,7 @@ extension Bound {
             formerName: formerName,
             placeholder: unit.rawValue,
             help: "\(help) (\(defaultText)).",
+            defaultText: derivation == nil ? defaultText : nil,
             isReloadable: isReloadable
         ) { settings, text throws(SettingError) in
             guard let value = Int(text), range.contains(value) else {

@@ -13,7 +13,7 @@ struct IoValuesResource: Sendable {
     private static let none = HTTPResponse(status: 204, headers: [("Cache-Control", "no-store")])
 
     func register(in router: inout GatewayRouter) {
-        router.on(.post, "/v1/io/sources/{objectId}/values") { [gate] request, principal in
+        router.onPost("/v1/io/sources/{objectId}/values", publishingBy: gate) { [gate] request, principal, _ in
             let isRaw = request.hasContentType(Self.octets)
             let operation = PublishIoValue(
                 id: request.objectId,

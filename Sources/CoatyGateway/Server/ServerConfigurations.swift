@@ -8,6 +8,7 @@ struct ServerConfigurations {
     let refusals: ConnectionRefusals
     let requestLog: RequestLog
     let spread: ReconnectSpread
+    let drain: Drain
 
     /// Half of the connections, because each of the two protocols gets the same number.
     private var maximumConnections: Int {
@@ -29,6 +30,7 @@ struct ServerConfigurations {
         configuration.maximumStreams = settings.limits.streams
         configuration.threads = settings.limits.httpThreads
         configuration.stopTimeout = RESTService.sendTimeout
+        configuration.keepsConnections = { [drain] in !drain.isDraining }
         configuration.drainRetryAfter = 0...spread.seconds
         configuration.problemTypePrefix = Problems.typePrefix
         return configuration
@@ -42,7 +44,7 @@ struct ServerConfigurations {
         configuration.connectionLimit = 32
         configuration.connectionTimeout = 5
         configuration.requestTimeout = 5
-        configuration.keepsConnections = false
+        configuration.keepsConnections = { false }
         configuration.reports = requestLog.reports
         configuration.stopTimeout = .milliseconds(100)
         configuration.refuse = refusals.refuse

@@ -88,6 +88,8 @@ public struct Setting: Sendable {
     public let placeholder: String
     /// The effect of the setting, with the default.
     public let help: String
+    /// The value that has the same effect as no value; nil if there is none.
+    var defaultText: String?
     /// Whether a reload applies a change; otherwise it needs a restart.
     var isReloadable = false
     let apply: @Sendable (inout GatewaySettings, String) throws(SettingError) -> Void
@@ -127,14 +129,20 @@ extension GatewaySettings {
     public static let all: [Setting] = general + logSettings + transportSettings + Limits.bounds.map(\.setting)
 
     private static let general: [Setting] = [
-        Setting(name: "host", placeholder: "address", help: "Address to listen on (127.0.0.1).") {
-            settings,
-            value throws(SettingError) in
+        Setting(
+            name: "host",
+            placeholder: "address",
+            help: "Address to listen on (127.0.0.1).",
+            defaultText: "127.0.0.1"
+        ) { settings, value throws(SettingError) in
             settings.host = try nonEmpty(value)
         },
-        Setting(name: "port", placeholder: "port", help: "Port to listen on; 0 uses a free port (8080).") {
-            settings,
-            value throws(SettingError) in
+        Setting(
+            name: "port",
+            placeholder: "port",
+            help: "Port to listen on; 0 uses a free port (8080).",
+            defaultText: "8080"
+        ) { settings, value throws(SettingError) in
             settings.port = try integer(value, in: 0...UInt16.max)
         },
         Setting(
@@ -201,7 +209,7 @@ extension GatewaySettings {
                 text.contains(":") ? nil : HostName(authority: text)
             }
         },
-        Setting(name: "namespace", placeholder: "namespace", help: "Coaty namespace (-).") {
+        Setting(name: "namespace", placeholder: "namespace", help: "Coaty namespace (-).", defaultText: "-") {
             settings,
             value throws(SettingError) in
             guard WireName.isPublishable(value) else {
@@ -209,9 +217,12 @@ extension GatewaySettings {
             }
             settings.namespace = value
         },
-        Setting(name: "name", placeholder: "name", help: "Name of the gateway's identity (coaty-gateway).") {
-            settings,
-            value throws(SettingError) in
+        Setting(
+            name: "name",
+            placeholder: "name",
+            help: "Name of the gateway's identity (coaty-gateway).",
+            defaultText: "coaty-gateway"
+        ) { settings, value throws(SettingError) in
             settings.name = value
         },
         Setting(
@@ -261,14 +272,17 @@ extension GatewaySettings {
         Setting(
             name: "broker-keepalive",
             placeholder: "seconds",
-            help: "Keepalive of the broker connection; the gateway notices a frozen broker within twice that time (10)."
+            help:
+                "Keepalive of the broker connection; the gateway notices a frozen broker within twice that time (10).",
+            defaultText: "10"
         ) { settings, value throws(SettingError) in
             settings.brokerKeepAlive = try integer(value, in: 5...UInt16.max)
         },
         Setting(
             name: "broker-connect-timeout",
             placeholder: "seconds",
-            help: "Time in which a broker must accept a connection (5)."
+            help: "Time in which a broker must accept a connection (5).",
+            defaultText: "5"
         ) { settings, value throws(SettingError) in
             settings.brokerConnectTimeout = .seconds(try integer(value, in: 1...300))
         },
@@ -276,14 +290,16 @@ extension GatewaySettings {
             name: "broker-filters-per-packet",
             placeholder: "number",
             help:
-                "Maximum number of topic filters in a SUBSCRIBE packet; some brokers close the connection above 8 (8)."
+                "Maximum number of topic filters in a SUBSCRIBE packet; some brokers close the connection above 8 (8).",
+            defaultText: "8"
         ) { settings, value throws(SettingError) in
             settings.brokerFiltersPerPacket = try integer(value, in: 1...1000)
         },
         Setting(
             name: "topic-dialect",
             placeholder: "plain|slashes",
-            help: "Whether the broker delivers . as / in topics, as RabbitMQ does (plain)."
+            help: "Whether the broker delivers . as / in topics, as RabbitMQ does (plain).",
+            defaultText: "plain"
         ) { settings, value throws(SettingError) in
             guard let dialect = TopicDialect(rawValue: value) else {
                 throw SettingError(reason: "must be plain or slashes")
@@ -296,7 +312,8 @@ extension GatewaySettings {
             help: """
                 Whether to look for the broker by mDNS (_coaty-mqtt._tcp), instead of --broker. Any machine in the local network \
                 can pose as a broker (false).
-                """
+                """,
+            defaultText: "false"
         ) { settings, value throws(SettingError) in
             settings.isBrokerDiscovered = try boolean(value)
         },
@@ -306,7 +323,8 @@ extension GatewaySettings {
             help: """
                 Whether a discovered broker must use TLS, with a certificate for its address. Without such a certificate, no \
                 machine can then pose as a broker (false).
-                """
+                """,
+            defaultText: "false"
         ) { settings, value throws(SettingError) in
             settings.isDiscoveredBrokerEncrypted = try boolean(value)
         },
@@ -324,7 +342,8 @@ extension GatewaySettings {
             help: """
                 Whether to announce the embedded broker by mDNS (_coaty-mqtt._tcp). Needs --embedded-broker-listen with an \
                 address that other machines can reach (false).
-                """
+                """,
+            defaultText: "false"
         ) { settings, value throws(SettingError) in
             settings.isEmbeddedBrokerAnnounced = try boolean(value)
         },
@@ -339,14 +358,16 @@ extension GatewaySettings {
             name: "resume-window",
             placeholder: "seconds",
             help:
-                "How long to stay subscribed after the last client of a stream has disconnected, so that it can resume (60)."
+                "How long to stay subscribed after the last client of a stream has disconnected, so that it can resume (60).",
+            defaultText: "60"
         ) { settings, value throws(SettingError) in
             settings.resumeWindow = .seconds(try integer(value, in: 0...86_400))
         },
         Setting(
             name: "websocket-compression",
             placeholder: "true|false",
-            help: "Whether to accept permessage-deflate, which takes processor time for each message (false)."
+            help: "Whether to accept permessage-deflate, which takes processor time for each message (false).",
+            defaultText: "false"
         ) { settings, value throws(SettingError) in
             settings.isWebSocketCompressed = try boolean(value)
         },
@@ -356,7 +377,8 @@ extension GatewaySettings {
             help: """
                 Whether to start a demo agent with changing objects, an operation to call, and IO sources and actors that the \
                 gateway routes (false).
-                """
+                """,
+            defaultText: "false"
         ) { settings, value throws(SettingError) in
             settings.isDemo = try boolean(value)
         },

@@ -17,10 +17,11 @@ public struct LogSettings: Sendable, Equatable {
 
 extension GatewaySettings {
     static let logSettings: [Setting] = [
-        choice("log-format", of: LogLine.Format.allCases, "Format of log lines: text, or JSON objects (text).") {
+        choice("log-format", of: LogLine.Format.allCases, "Format of log lines: text, or JSON objects (text).", "text")
+        {
             $0.format = $1
         },
-        choice("log-level", of: Logger.Level.allCases, "Lowest level of messages to log (info).") {
+        choice("log-level", of: Logger.Level.allCases, "Lowest level of messages to log (info).", "info") {
             $0.level = $1
         },
         Setting(
@@ -40,12 +41,14 @@ extension GatewaySettings {
             """
             Requests to log: none; slow logs slow requests and those with status 500 and above; errors also logs those with status \
             400 and above; all (slow).
-            """
+            """,
+            "slow"
         ) { $0.requests = $1 },
         Setting(
             name: "slow-request",
             placeholder: "milliseconds",
             help: "Duration from which on a request is slow, from its head to the end of the response (1000).",
+            defaultText: "1000",
             isReloadable: true
         ) { settings, value throws(SettingError) in
             settings.log.slowRequest = try integer(value, in: 1...3_600_000)
@@ -57,12 +60,17 @@ extension GatewaySettings {
         _ name: String,
         of values: [Value],
         _ help: String,
+        _ defaultText: String,
         _ set: @escaping @Sendable (inout LogSettings, Value) -> Void
     ) -> Setting {
         let names = values.map { "\($0)" }
-        return Setting(name: name, placeholder: names.joined(separator: "|"), help: help, isReloadable: true) {
-            settings,
-            value throws(SettingError) in
+        return Setting(
+            name: name,
+            placeholder: names.joined(separator: "|"),
+            help: help,
+            defaultText: defaultText,
+            isReloadable: true
+        ) { settings, value throws(SettingError) in
             set(&settings.log, try oneOf(values, value))
         }
     }

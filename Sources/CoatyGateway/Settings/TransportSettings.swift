@@ -87,7 +87,8 @@ extension GatewaySettings {
             help: """
                 How long browsers use only https for the gateway's host name (Strict-Transport-Security); with 0 the field is not \
                 sent (0).
-                """
+                """,
+            defaultText: "0"
         ) { settings, value throws(SettingError) in
             settings.transport.hstsMaxAge = try integer(value, in: 0...63_072_000)
         },
@@ -117,7 +118,8 @@ extension GatewaySettings {
         Setting(
             name: "forwarded-header",
             placeholder: "none|forwarded|x-forwarded-for",
-            help: "Header field in which trusted proxies send the addresses of their clients (none)."
+            help: "Header field in which trusted proxies send the addresses of their clients (none).",
+            defaultText: "none"
         ) { settings, value throws(SettingError) in
             guard let field = ClientAddressing.Field(rawValue: value) else {
                 throw SettingError(reason: "must be none, forwarded or x-forwarded-for")
@@ -130,7 +132,8 @@ extension GatewaySettings {
             help: """
                 Whether every connection must come from a trusted proxy and begin with a header of the PROXY protocol, version 2; \
                 the gateway closes others (false).
-                """
+                """,
+            defaultText: "false"
         ) { settings, value throws(SettingError) in
             settings.transport.usesProxyProtocol = try boolean(value)
         },

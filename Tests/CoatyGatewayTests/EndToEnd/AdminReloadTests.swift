@@ -46,6 +46,12 @@ import Testing
         #expect(try scene.post(Self.path, "", as: "operator").text == #"{"changed":[]}"#)
     }
 
+    @Test func writtenDefaultsAreNoChange() throws {
+        let scene = try AccessScene(Self.file)
+        let unchanged = try reload(scene, "name: coaty-gateway\nresume-window: 60\nhttp-threads: 2\nlog-level: info\n")
+        #expect(unchanged.text == #"{"changed":[]}"#, "\(unchanged.text)")
+    }
+
     @Test func namesTheLineOfAnError() throws {
         let scene = try AccessScene(Self.file)
         let line = Self.file.yaml.split(separator: "\n").count + 2

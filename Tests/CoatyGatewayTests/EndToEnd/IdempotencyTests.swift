@@ -54,6 +54,19 @@ import Testing
         #expect(metrics.contains(#"coaty_gateway_resource_used{resource="idempotency_keys"} 6"#))
     }
 
+    @Test func repeatedIoValueIsNotPublishedAgain() throws {
+        let scene = try Scene()
+        let node = #"{"contextName":"c","name":"n","ioSources":[{"name":"s","valueType":"t"}]}"#
+        let registered = try scene.gateway.post("/v1/io/nodes", node)
+        let sources = (registered.json?["node"] as? [String: Any])?["ioSources"] as? [[String: Any]]
+        let path = "/v1/io/sources/\(try #require(sources?.first?["objectId"] as? String))/values"
+        let answers = try (0..<2).map { _ in try scene.gateway.post(path, "21.5", headers: Self.key("k")) }
+        #expect(answers.map(\.status) == [202, 202])
+        #expect(answers.map { $0.headers[Self.replayed] } == [nil, "true"])
+        let other = try scene.gateway.post(path, "22", headers: Self.key("k"))
+        #expect(other.status == 422 && other.problem == "idempotency-key-reused")
+    }
+
     @Test func anotherRequestWithTheKeyIsRefused() throws {
         let scene = try Scene()
         let gateway = scene.gateway

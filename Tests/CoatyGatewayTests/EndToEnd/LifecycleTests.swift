@@ -39,7 +39,14 @@ import Testing
         #expect(try scene.gateway.request("GET", "/healthz").status == 200)
         let id = UUID().uuidString
         let object = #"{"coreType":"CoatyObject","objectType":"com.example.Thing","objectId":"\#(id)","name":"n"}"#
-        #expect(try scene.gateway.post("/v1/advertise", #"{"object":\#(object)}"#).status == 202)
+        // A load balancer must not reuse the connection.
+        let connection = try RawConnection(port: scene.gateway.port)
+        let body = #"{"object":\#(object)}"#
+        let head = "POST /v1/advertise HTTP/1.1\r\nHost: l\r\nContent-Type: application/json\r\n"
+        try connection.send(head + "Content-Length: \(body.utf8.count)\r\n\r\n" + body)
+        let published = try connection.readResponse()
+        #expect(published.status == 202 && published.headers["connection"]?.lowercased() == "close")
+        #expect(try connection.isClosedByPeer())
         guard case .text = try stream.receive() else {
             Issue.record("expected an event")
             return

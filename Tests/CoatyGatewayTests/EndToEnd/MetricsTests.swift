@@ -59,7 +59,8 @@ import Testing
         try scene.broker.restart()
         for (sample, expected) in [
             (#"replays_total{outcome="complete"}"#, 1.0), (#"replays_total{outcome="unknown"}"#, 1),
-            (#"replays_total{outcome="gap"}"#, 0), ("broker_connected", 1), ("broker_reconnects_total", 1),
+            (#"replays_total{outcome="gap"}"#, 0), (#"feed_gaps_total{reason="offline"}"#, 1),
+            (#"feed_gaps_total{reason="missed"}"#, 0), ("broker_connected", 1), ("broker_reconnects_total", 1),
             ("broker_messages_deferred_total", 1), ("broker_queued_messages", 0),
         ] {
             try waitUntil(sample) { try gateway.metric("coaty_gateway_" + sample) == expected }

@@ -10,10 +10,12 @@ struct PreparedChange: Sendable {
 }
 
 extension GatewaySettings {
-    /// Returns the settings that differ from other ones.
+    /// Returns the settings that differ from other ones. A default that is written out is no difference.
     func changes(from others: GatewaySettings) -> [Setting] {
-        Self.all.filter { given[$0.name]?.value != others.given[$0.name]?.value }
+        Self.all.filter { text(of: $0) != others.text(of: $0) }
     }
+
+    private func text(of setting: Setting) -> String? { given[setting.name]?.value ?? setting.defaultText }
 
     /// Checks that a reload can apply the settings.
     ///

@@ -166,6 +166,11 @@ extension Metrics {
                 ]
             )
             text.counter(
+                "feed_gaps_total",
+                "Gaps for all subscriptions of a feed, by reason: offline (the session with the broker was lost), or missed (the broker may have dropped events, or an event was too large).",
+                FeedCounts.Gap.allCases.map { ([("reason", "\($0)")], Double(feeds.counts.gaps($0))) }
+            )
+            text.counter(
                 "feed_overflows_total",
                 "How often a gap replaced the oldest events of a feed, because the workers did not keep up.",
                 feeds.counts.droppedBacklogs
