@@ -1,4 +1,4 @@
--- POSTs an Advertise event of an object whose object type is that of its core type, so that it is published on one topic. 300 bytes.
+-- POSTs an Advertise event of 300 bytes. The object has the default object type of its core type, so it is published on one topic.
 local body = '{"object":{"coreType":"CoatyObject","objectType":"coaty.CoatyObject",'
     .. '"objectId":"3d6fd1c0-0c56-4f0e-9f1a-6a0b0f7a5c02","name":"Reading of soil moisture",'
     .. '"parentObjectId":"0b1e6d0a-9a55-4c6c-b0a4-8d1f6f8f4a21","percent":41.5,"quality":"ok",'

@@ -39,7 +39,7 @@ int main(void) {
         MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, &answer, NULL, MHD_OPTION_THREAD_POOL_SIZE,
                          (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_SOCK_ADDR, &loopback, MHD_OPTION_END);
     if (daemon == NULL) {
-        fprintf(stderr, "constant: the daemon does not start\n");
+        fprintf(stderr, "constant: the daemon did not start\n");
         return 1;
     }
     printf("constant ready on http://127.0.0.1:%u\n", MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT)->port);

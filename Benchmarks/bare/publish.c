@@ -1,6 +1,6 @@
 /*
- * The yardstick: libmicrohttpd and libmosquitto, and nothing between them. Collects the body of a POST, hands it unread
- * to mosquitto_publish, QoS 0, and answers 202. Argument: the broker's port on 127.0.0.1.
+ * The baseline: only libmicrohttpd and libmosquitto. Collects the body of a POST, passes it unparsed to mosquitto_publish
+ * with QoS 0, and responds with 202. Argument: the broker's port on 127.0.0.1.
  */
 #include <microhttpd.h>
 #include <mosquitto.h>
@@ -83,7 +83,7 @@ int main(int argc, char **argv) {
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_SOCK_ADDR, &loopback, MHD_OPTION_NOTIFY_COMPLETED, &completed, NULL,
         MHD_OPTION_END);
     if (daemon == NULL) {
-        fprintf(stderr, "publish: the daemon does not start\n");
+        fprintf(stderr, "publish: the daemon did not start\n");
         return 1;
     }
     printf("publish ready on http://127.0.0.1:%u\n", MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT)->port);

@@ -1,4 +1,4 @@
-/* valgrind 3.19 writes to the mask that sigsuspend(2) gets. That of libdispatch is in memory that can't be written, so it gets a copy. */
+/* valgrind 3.19 writes to the mask that sigsuspend(2) gets. The mask of libdispatch is in read-only memory, so this passes a copy. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/syscall.h>
