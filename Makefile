@@ -1,10 +1,10 @@
-# Toolchains in the usual places are found too.
+# Includes the usual install locations of Swift toolchains.
 export PATH := $(PATH):$(HOME)/.local/share/swiftly/bin:/usr/local/swift/usr/bin:/opt/swift/usr/bin
 
 SHELL := /bin/bash
 SOURCES := Package.swift $(wildcard Sources Tests Examples Benchmarks)
 
-# How long `make fuzz` takes.
+# The duration of `make fuzz` in seconds.
 FUZZ_SECONDS ?= 60
 
 # The duration of `make test-soak` in seconds, and its events per second: half the highest rate.
@@ -14,14 +14,14 @@ SOAK_RATE ?= 8000
 # The seeds of the random requests of `make test-api`; if it is empty, each run uses a random seed.
 SEEDS ?=
 
-# Which tests `make test-browser` (as unittest names them), `make test-brokers` or `make test-hostile` (rows, as
-# `Tests/Hostile/run --list` prints them) runs; all if it is empty.
+# The tests that `make test-browser` (names of unittest), `make test-brokers` (a regular expression) or `make test-hostile` (rows of
+# `Tests/Hostile/run --list`) runs; all if it is empty.
 TESTS ?=
 
-# Whether `make test-hostile` uses TLS: TLS=1.
+# `make test-hostile TLS=1` uses TLS.
 TLS ?=
 
-# How many clients `make test-edge` has; each needs six file descriptors.
+# The number of clients of `make test-edge`; each needs six file descriptors.
 EDGE_CLIENTS ?= 2000
 
 # Arguments of the gateway for `make run`.
@@ -42,7 +42,7 @@ SANITIZER_OPTIONS := TSAN_OPTIONS="log_path=$(REPORTS)/thread suppressions=$(CUR
 	ASAN_OPTIONS="log_path=$(REPORTS)/address" \
 	LSAN_OPTIONS="suppressions=$(CURDIR)/Tests/Sanitizers/leaks.txt:print_suppressions=0"
 
-# See the file.
+# visible-mutex.c describes why it is preloaded.
 ifeq ($(SANITIZE),thread)
 PRELOAD := $(CURDIR)/$(SCRATCH)/visible-mutex.so
 endif
@@ -62,9 +62,9 @@ demo-routing: deps ## run Examples/io-routing: four processes, and one PATCH tha
 	for product in coaty-gateway io-routing-sources io-routing-actor; do swift build --product $$product || exit; done
 	exec Examples/io-routing/demo "$$(swift build --show-bin-path)" $(ARGS)
 
-# One test at a time: many block on sockets and processes, and would starve those that wait for tasks. The suite has no
-# XCTest case, and LeakSanitizer reports XCTest's own leaks. Sanitizers write their reports, also those on gateways that
-# tests start, to files; one such file fails the run.
+# Tests run one at a time: many block on sockets and processes, and would starve tests that wait for tasks. XCTest is disabled,
+# because no test needs it and LeakSanitizer reports its leaks. Sanitizers write their reports to files, also for gateways that
+# tests start; the run fails if there is such a file.
 test: deps-test lint ## lint, build and run all tests; SANITIZE=thread or SANITIZE=address sanitizes
 	swift build $(BUILD_FLAGS) --build-tests
 	$(if $(PRELOAD),clang -O1 -shared -fPIC -o $(PRELOAD) Tests/Sanitizers/visible-mutex.c)
@@ -73,7 +73,7 @@ test: deps-test lint ## lint, build and run all tests; SANITIZE=thread or SANITI
 	$(if $(SANITIZE),COATY_SANITIZER=$(SANITIZE) $(SANITIZER_OPTIONS)) \
 	$(if $(PRELOAD),LD_PRELOAD="$(PRELOAD)") \
 		swift test $(BUILD_FLAGS) --skip-build --disable-xctest --no-parallel
-	$(if $(SANITIZE),@! cat $(REPORTS)/* 2>/dev/null || { echo "the sanitizer has reported"; exit 1; })
+	$(if $(SANITIZE),@! cat $(REPORTS)/* 2>/dev/null || { echo "the sanitizer reported the errors above"; exit 1; })
 
 test-access: deps-test ## compare the access policy and the gate with a reference over a million random cases each
 	swift build $(BUILD_FLAGS) --build-tests
@@ -104,7 +104,7 @@ test-proxies: deps-proxies ## send smuggled requests through haproxy and nginx, 
 	Tests/Proxies/run .build/proxies "$$(swift build --show-bin-path)/coaty-gateway"
 	Tests/Proxies/addresses .build/proxies "$$(swift build --show-bin-path)/coaty-gateway"
 
-# Runs for about ten minutes. Nothing else should use the processors meanwhile.
+# Runs for about ten minutes. Nothing else should use the processors during the run.
 test-hostile: deps-hostile ## attack the gateway, and measure the service that a well-behaved client gets; TESTS="calm sse-unread" runs some rows, TLS=1 over TLS
 	swift build -c release --product coaty-gateway
 	Tests/Hostile/run .build/hostile "$$(swift build -c release --show-bin-path)/coaty-gateway" $(if $(TLS),--tls) $(TESTS)
@@ -129,8 +129,8 @@ bench: deps-bench ## measure the gateway against plain C, the latency of a disco
 	swift build -c release --product routing-bench
 	Benchmarks/run
 
-# The linker is the toolchain's: the system's fails on this many sanitizer symbols.
-fuzz: deps-fuzz ## fuzz what comes in from the network for a minute; FUZZ_SECONDS=600 takes longer
+# Uses the linker of the toolchain, because the system's linker fails on this many sanitizer symbols.
+fuzz: deps-fuzz ## fuzz inbound topics and payloads for a minute; FUZZ_SECONDS=600 takes longer
 	COATY_FUZZ=1 swift build --scratch-path .build-fuzz --sanitize=address -Xswiftc -sanitize=fuzzer -Xswiftc -gnone \
 		-Xswiftc -use-ld=lld --product fuzz-inbound
 	Tests/Fuzz/run $(FUZZ_SECONDS)
