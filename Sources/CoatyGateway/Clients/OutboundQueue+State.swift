@@ -86,11 +86,13 @@ extension OutboundQueue {
             return nil
         }
 
-        mutating func noteDelivered(_ item: QueuedItem) {
-            guard item.isEvent else { return }
-            delivered += 1
+        /// Permits the client to answer a request. Called before the frame is offered: once the connection has it, the
+        /// client may answer at any moment.
+        func permitAnswers(to item: QueuedItem) {
             if let request = item.request { rights?.insert(request) }
         }
+
+        mutating func noteDelivered(_ item: QueuedItem) { if item.isEvent { delivered += 1 } }
 
         /// Puts a queue first in its round-robin order, because the connection had no space for its frame.
         mutating func prepend(_ queue: SubscriptionQueue) {

@@ -221,6 +221,7 @@ final class OutboundQueue: Job {
         var item = item
         if state.isIdle, !condition.isBehind, !hasToWait(&state), item.charge(to: state.memory) {
             let frame = item.outbound(to: subscription)
+            state.permitAnswers(to: item)
             switch transport.offer(frame) {
             case .queued:
                 state.spend(frame)
@@ -429,6 +430,7 @@ final class OutboundQueue: Job {
             state.queues[serial] = queue
             return true
         }
+        state.permitAnswers(to: item)
         let isWritten = offer(item.outbound(to: subscription), &state)
         guard !state.isClosed else { return false }
         if !isWritten { queue.putBack(item) }

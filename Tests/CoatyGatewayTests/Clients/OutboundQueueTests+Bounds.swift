@@ -262,6 +262,45 @@ extension OutboundQueueTests {
         func abort() { transport.abort() }
     }
 
+    /// A transport whose client answers a request at the moment when the connection has the frame.
+    private final class FastAnswers: FrameTransport {
+        let rights = AnswerRights(window: .seconds(60), limit: 10)
+        private let transport: SteeredTransport
+        private let answered = Mutex<[Bool]>([])
+
+        init(_ transport: SteeredTransport) { self.transport = transport }
+
+        var all: [Bool] { answered.withLock(\.self) }
+
+        func offer(_ frame: OutboundFrame) -> FrameOffer {
+            let offer = transport.offer(frame)
+            if case .queued = offer, let id = transport.frames.last.flatMap({ try? DeliveredFrame($0).number }) {
+                answered.withLock { $0.append(rights.take(CoatyUUID(wire: "\(id)"))) }
+            }
+            return offer
+        }
+
+        func finish(_ end: ConnectionEnd) { transport.finish(end) }
+        func abort() { transport.abort() }
+    }
+
+    @Test func requestsCanBeAnsweredAtOnce() throws {
+        let answers = FastAnswers(transport)
+        let outbound = OutboundQueue(answers)
+        outbound.note(deliveriesIn: answers.rights)
+        let subscription = outbound.begun(id: "a")
+        func take(_ number: Int) throws {
+            var event = try Made.event(1, number)
+            event.request = DeliveredRequest(correlationId: CoatyUUID(wire: "\(number)"), isDiscover: false)
+            subscription.take(event)
+        }
+        try take(1)
+        transport.setRoom(0)
+        try take(2)
+        read(outbound, from: transport)
+        #expect(answers.all == [true, true])
+    }
+
     @Test func responsesAreRefusedBeyondByteBound() throws {
         transport.setRoom(0)
         let outbound = outbound()
