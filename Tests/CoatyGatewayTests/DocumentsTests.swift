@@ -2,7 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The Markdown documents: their structure, their links, and the commands of the README's first page.
+@testable import CoatyGateway
+
+/// The Markdown documents: their structure, their links, the recipes, and the commands of the README's first page.
 @Suite struct DocumentsTests {
     private static let root = URL(filePath: #filePath).appending(path: "../../..").standardizedFileURL
 
@@ -63,6 +65,26 @@ import Testing
             }
         }
         #expect(count > 50)
+    }
+
+    /// The gateway accepts each configuration of docs/security.md.
+    @Test func recipesAreValidConfigurations() throws {
+        let text = try #require(try Self.documents()["docs/security.md"])
+        let folder = FileManager.default.temporaryDirectory.appending(path: "recipes-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let (named, configuration) = (folder.appending(path: "named").path, folder.appending(path: "recipe.yaml").path)
+        // The settings require that some of the named files can be read.
+        try "".write(toFile: named, atomically: true, encoding: .utf8)
+        let recipes = text.matches(of: /```yaml\n([^`]*)```/).map { String($0.output.1) }
+        #expect(recipes.count >= 7)
+        for recipe in recipes {
+            let usable = recipe.replacing(/\/etc\/coaty-gateway\/[\w.\-]+/, with: named)
+            try usable.write(toFile: configuration, atomically: true, encoding: .utf8)
+            #expect(throws: Never.self, "\(recipe)") {
+                _ = try AccessMode(GatewaySettings(flags: [:], environment: [:], file: configuration)) { "" }
+            }
+        }
     }
 
     /// Each command prints what the README shows, except for values that differ from run to run.
