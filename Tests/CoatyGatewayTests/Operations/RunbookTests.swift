@@ -1,13 +1,44 @@
 import Foundation
 import Testing
 
-/// docs/operations.md has instructions for each alert, and for each log line that requires action.
+@testable import CoatyGateway
+
+/// docs/operations.md has instructions for each alert, for each bound, and for each log line that requires action.
 @Suite struct RunbookTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
     /// Source folders of agents that are not part of the gateway.
     private static let foreign = ["Sources/CoatySensorThings/", "Sources/Coaty/Controllers/", "Sources/Coaty/Logging/"]
+
+    /// Lines at `notice` that require action, and the files that log them.
+    private static let notices = [
+        ("refused a request: the client has used up its share", "CoatyGateway/Limits/Refusals.swift"),
+        ("refused a request: all clients together have used up the resource", "CoatyGateway/Limits/Refusals.swift"),
+        (
+            "delayed events and responses for a client: it received more than its rate allows",
+            "CoatyGateway/Limits/Refusals.swift"
+        ),
+        (
+            "events were dropped for a client, because its subscriptions take more work than its share",
+            "CoatyGateway/Feeds/FeedCounts.swift"
+        ),
+        ("dropped …", "Coaty/Communication/DropLog.swift"),
+        ("authentication failed", "CoatyGateway/Gate/Access/AuditLog.swift"),
+        (
+            "a page of another origin was refused; allowed-origins lists the origins that are allowed",
+            "CoatyGateway/Gate/Access/AccessControl.swift"
+        ),
+        (
+            "no libuv event library for libwebsockets: poll(2) serves, slowly with many connections",
+            "WebSocketServer/Engine.swift"
+        ),
+    ]
+
+    /// Lines at `notice` that require no action.
+    private static let quietNotices: Set = [
+        "paused: new work is refused", "resumed", "HTTP server stops before all answers were sent",
+    ]
 
     private static func text(_ path: String) throws -> String {
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
@@ -28,6 +59,21 @@ import Testing
                 let call = match.output.0
                 let isGrave = call.contains(/\.(warning|error|critical)\b/)
                 if !isGrave, call.contains(/\.(trace|debug|info|notice)\b/) { continue }
+                logged.append((literal(source[match.range.upperBound...]), path))
+            }
+        }
+        return logged
+    }
+
+    /// Returns the texts of calls that log literals at `notice`, and their places in the source.
+    private static func loggedNotices() throws -> [(text: String, place: String)] {
+        let files = try #require(FileManager.default.enumerator(atPath: root.path + "/Sources"))
+        var logged: [(text: String, place: String)] = []
+        for case let file as String in files where file.hasSuffix(".swift") {
+            let path = "Sources/" + file
+            guard !foreign.contains(where: path.hasPrefix) else { continue }
+            let source = try text(path)
+            for match in source.matches(of: /\.notice\(\s*"/) {
                 logged.append((literal(source[match.range.upperBound...]), path))
             }
         }
@@ -55,18 +101,37 @@ import Testing
         return text
     }
 
-    /// Returns the rows of a table: the first cell as the name, and the other cells.
+    /// Returns the rows of a table without its head: the first cell as the name, and the other cells.
     private static func rows(_ document: String, _ section: String) throws -> [(name: String, cells: [String])] {
         let begin = try #require(document.range(of: "<!-- \(section) -->\n"))
         let end = try #require(
             document.range(of: "<!-- end of \(section) -->", range: begin.upperBound..<document.endIndex)
         )
-        return document[begin.upperBound..<end.lowerBound].split(separator: "\n").filter { $0.hasPrefix("| `") }.map {
+        return document[begin.upperBound..<end.lowerBound].split(separator: "\n").dropFirst(2).map {
             let cells = $0.dropFirst().split(separator: "|", omittingEmptySubsequences: false).map {
                 $0.trimmingCharacters(in: .whitespaces)
             }
             return (cells[0].trimmingCharacters(in: ["`"]), Array(cells[1...]))
         }
+    }
+
+    /// Returns the types of the problems with these statuses that the code returns, besides those of ``Resource``.
+    private static func problemTypes() throws -> Set<String> {
+        let problems = /"([a-z\-]+)",\s*(?:title: )?"[^"]*",\s*(?:status: )?(?:413|429|431|503)\b/
+        let files = try #require(FileManager.default.enumerator(atPath: root.path + "/Sources"))
+        var types: Set<String> = []
+        for case let file as String in files where file.hasSuffix(".swift") {
+            types.formUnion(try text("Sources/" + file).matches(of: problems).map { String($0.output.1) })
+        }
+        return types
+    }
+
+    /// Returns the values of the label `limit` of the metric.
+    private static func limitLabels() throws -> Set<String> {
+        let kinds = Resource.allCases.map(Refusals.Kind.resource) + Rate.Kind.allCases.map(Refusals.Kind.rate)
+        // The kinds without an associated value.
+        let others = try text("Sources/CoatyGateway/Limits/Refusals.swift").matches(of: /case \.\w+: "([a-z ]+)"/)
+        return Set(kinds.map(\.label) + others.map { String($0.output.1.replacing(" ", with: "_")) })
     }
 
     @Test func eachLogLineThatAsksForActionHasARow() throws {
@@ -77,9 +142,51 @@ import Testing
         for (text, place) in logged where !names.contains(text) {
             Issue.record("\(place): docs/operations.md has no row for: \(text)")
         }
-        for name in names.subtracting(logged.map(\.text)) { Issue.record("no call logs: \(name)") }
+        let known = logged.map(\.text) + Self.notices.map(\.0)
+        for name in names.subtracting(known) { Issue.record("no call logs: \(name)") }
         #expect(rows.count == names.count, "each text has one row")
         for (name, cells) in rows { #expect(cells.count == 3 && cells[..<2].allSatisfy { $0.count > 3 }, "\(name)") }
+    }
+
+    @Test func eachNoticeThatAsksForActionHasARow() throws {
+        let names = Set(try Self.rows(Self.text("docs/operations.md"), "log lines").map(\.name))
+        for (text, file) in Self.notices {
+            #expect(names.contains(text), "docs/operations.md has no row for: \(text)")
+            let source = try Self.text("Sources/" + file)
+            let literals = source.matches(of: /"/).map { Self.literal(source[$0.range.upperBound...]) }
+            #expect(literals.contains(text), "\(file) does not log: \(text)")
+        }
+        let logged = try Self.loggedNotices()
+        #expect(logged.count >= 8, "the calls are found")
+        let listed = Self.quietNotices.union(Self.notices.map(\.0))
+        for (text, place) in logged where !listed.contains(text) {
+            Issue.record("\(place): does this line require action? \(text)")
+        }
+    }
+
+    @Test func eachBoundHasARow() throws {
+        let document = try Self.text("docs/operations.md")
+        let problems = try Self.rows(document, "bounds")
+        let names = problems.flatMap { $0.name.components(separatedBy: "`, `") }
+        #expect(Set(names).count == names.count, "each name has one row")
+        let (labels, types) = (try Self.limitLabels(), try Self.problemTypes())
+        #expect(labels.count > 18 && types.count > 12, "they are found")
+        let known = labels.union(types).union(Resource.allCases.map(\.problem.type))
+        for name in known.subtracting(names) { Issue.record("docs/operations.md has no row for: \(name)") }
+        let contract = try Self.text("openapi.yaml")
+        for name in Set(names).subtracting(known) where !contract.contains("`urn:coaty-gateway:problem:\(name)`") {
+            Issue.record("there is no such bound: \(name)")
+        }
+
+        let rows = try problems + Self.rows(document, "bounds without a problem")
+        for (name, cells) in rows { #expect(cells.count == 3 && cells[..<2].allSatisfy { $0.count > 3 }, "\(name)") }
+        let listed = Set(rows.flatMap { $0.cells[0].matches(of: /`([a-z]+(?:-[a-z]+)+)`/).map { String($0.output.1) } })
+        for bound in Limits.bounds.map(\.name) {
+            // A row for a resource includes its share.
+            let total = bound.replacing(/-per-client$/, with: "")
+            #expect(listed.contains(bound) || listed.contains(total), "docs/operations.md has no row for: \(bound)")
+        }
+        for name in listed.subtracting(GatewaySettings.all.map(\.name)) { Issue.record("no such setting: \(name)") }
     }
 
     /// A text that is not a literal cannot be found, neither by this test nor by an operator.
