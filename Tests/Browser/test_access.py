@@ -153,7 +153,7 @@ class TokenTests(AccessCase):
     def test_curl_commands_do_not_have_the_token(self):
         self.sign_in(ADMIN, "Send")
         command = self.browser.js("""return all('pre[aria-label="Equal curl command"]')[0].textContent""")
-        self.assertIn('-H "authorization: Bearer $COATY_TOKEN"', command)
+        self.assertIn('-H "authorization: Bearer $COATY_GATEWAY_TOKEN"', command)
         self.assertNotIn(ADMIN, command)
 
 

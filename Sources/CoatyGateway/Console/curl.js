@@ -23,7 +23,7 @@ export function curlCommand(request, base, needsToken = false) {
   if (body?.includes("\0")) return "# No shell reads a text with NUL in it."
   const url = new URL(path, base)
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
-  const token = needsToken ? ` -H "authorization: Bearer $COATY_TOKEN"` : ""
+  const token = needsToken ? ` -H "authorization: Bearer $COATY_GATEWAY_TOKEN"` : ""
   const command = `curl ${isStream ? "-sSN" : "-sS"}${body === undefined || method === "POST" ? "" : ` -X ${method}`} ${quote(url.href)}`
   if (body === undefined) return command + (token && ` \\\n ${token}`)
   const whole = `${command} \\\n  -H ${quote(`content-type: ${type}`)}${token} \\\n `

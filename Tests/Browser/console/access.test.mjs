@@ -60,6 +60,6 @@ test("A token that is invalid in a header field is refused", () => {
 
 test("The curl command reads the token from a variable", () => {
   const request = { path: "v1/advertise", body: "{}" }
-  assert.match(curlCommand(request, "http://127.0.0.1/", true), / -H "authorization: Bearer \$COATY_TOKEN"/)
+  assert.match(curlCommand(request, "http://127.0.0.1/", true), / -H "authorization: Bearer \$COATY_GATEWAY_TOKEN"/)
   assert.doesNotMatch(curlCommand(request, "http://127.0.0.1/"), /authorization/)
 })

@@ -105,6 +105,6 @@ test("changes a context, or gets it", () => {
 
 test("the code has a placeholder for the token", () => {
   const { curl, client } = codeOfEvent({ event: "return", data: {} }, address, true)
-  assert.match(curl(), /-H "authorization: Bearer \$COATY_TOKEN"/)
+  assert.match(curl(), /-H "authorization: Bearer \$COATY_GATEWAY_TOKEN"/)
   assert.match(client(), /\{ token: "your token" \}/)
 })
