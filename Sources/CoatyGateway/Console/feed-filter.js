@@ -12,6 +12,9 @@ export const dimensions = {
   topic: { title: "Topic", noun: "topic", of: (frame) => (frame.event === "raw" ? frame.topic : undefined) },
 }
 
+/** The kinds of events that can be chosen. */
+export const kinds = [...trafficEvents, "raw"]
+
 /** Returns the value of an event in a dimension; undefined if it has none. */
 export function valueOf(frame, dimension) {
   const value = dimensions[dimension].of(frame)
@@ -31,9 +34,9 @@ export class FeedFilter {
   text = ""
 
   /** Reads parameters of the address, and ignores unknown ones. */
-  static from({ kinds = "", find = "", ...parameters }) {
+  static from({ kinds: chosen = "", find = "", ...parameters }) {
     const filter = new FeedFilter()
-    filter.kinds = new Set(kinds.split(",").filter((event) => trafficEvents.includes(event)))
+    filter.kinds = new Set(chosen.split(",").filter((event) => kinds.includes(event)))
     filter.text = find.trim().toLowerCase()
     for (const dimension of Object.keys(dimensions)) if (parameters[dimension]) filter.chosen[dimension] = parameters[dimension]
     return filter
@@ -41,7 +44,7 @@ export class FeedFilter {
 
   /** Parameters for the address, without the text: the address has it as it was typed. */
   get parameters() {
-    return { kinds: trafficEvents.filter((event) => this.kinds.has(event)).join(","), ...this.chosen }
+    return { kinds: kinds.filter((event) => this.kinds.has(event)).join(","), ...this.chosen }
   }
 
   /** Whether the selection leaves out any events. */

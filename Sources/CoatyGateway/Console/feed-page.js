@@ -1,11 +1,10 @@
 // The elements of the live feed.
 
 import { h, replace, setHidden } from "./dom.js"
-import { dimensions } from "./feed-filter.js"
+import { dimensions, kinds } from "./feed-filter.js"
 import { FilterBuilder } from "./filter-builder.js"
 import { ListPane } from "./list-pane.js"
 import { namespaceHint } from "./namespaces.js"
-import { trafficEvents } from "./summary.js"
 
 /** The columns of a row. */
 const heads = ["Time", "Event", "Channel, operation", "About", "Type", "Sender"]
@@ -32,7 +31,7 @@ export function feedPage(root, app, on) {
   const message = (id) => h("p", { className: "error", id, role: "alert" })
   const field = (label, input, error) => h("div", { className: "field" }, h("label", { for: input.id }, label), input, error)
 
-  const chips = trafficEvents.map((event) => h("input", { type: "checkbox", value: event, onchange: () => choose() }))
+  const chips = kinds.map((event) => h("input", { type: "checkbox", value: event, onchange: () => choose() }))
   const all = h("input", { type: "checkbox", checked: true, onchange: () => { for (const chip of chips) chip.checked = false; choose() } })
   function choose() {
     showAll()
@@ -41,6 +40,9 @@ export function feedPage(root, app, on) {
   function showAll() {
     all.checked = chips.every((chip) => !chip.checked)
   }
+
+  const labels = chips.map((input) => chip(input, input.value))
+  const rawChip = labels[kinds.indexOf("raw")]
 
   const find = h("input", { id: "feed-find", type: "search", "aria-label": "Find", "aria-keyshortcuts": "/", placeholder: "Find by name, type, sender, value …", oninput: () => on.find() })
   const chosen = h("ul", { className: "chips chosen", "aria-label": "Chosen", hidden: true })
@@ -77,9 +79,9 @@ export function feedPage(root, app, on) {
     namespaceHint(app),
     h("div", { className: "feed-find" }, find, filters),
     mayTraffic && h("fieldset", { className: "chips kinds" }, h("legend", { className: "visually-hidden" }, "Events"),
-      chip(all, "all"), chips.map((input) => chip(input, input.value))),
+      chip(all, "all"), labels),
     chosen, list.element))
-  return { chips, showAll, chosen, builder, filter, filterError, topic, topicError, find, filters, pauseButton, list }
+  return { chips, rawChip, showAll, chosen, builder, filter, filterError, topic, topicError, find, filters, pauseButton, list }
 }
 
 const chip = (input, text) => h("label", { className: "chip" }, input, text)

@@ -1,6 +1,6 @@
 // The live feed: the events of the network as they happen.
 
-import { count, frames, line, plural, setText } from "./dom.js"
+import { count, frames, line, plural, setHidden, setText } from "./dom.js"
 import { EventDetail } from "./event-detail.js"
 import { eventKey } from "./event-key.js"
 import { exportLines, fileName, save } from "./feed-export.js"
@@ -111,6 +111,7 @@ class Feed {
     this.#showFilter()
     if (this.#applied.filter !== filter || this.#applied.raw !== raw) {
       this.#applied = { filter, raw }
+      this.#offerRaw()
       ui.filter.value = filter
       ui.topic.value = raw
       if (filter !== "" || raw !== "") ui.filters.open = true
@@ -169,8 +170,14 @@ class Feed {
   #showFilter() {
     const ui = this.#ui
     for (const chip of ui.chips) chip.checked = this.#filter.kinds.has(chip.value)
+    this.#offerRaw()
     ui.showAll()
     this.#showChosen()
+  }
+
+  /** Offers the kind raw while the page observes a raw topic. A chosen kind is always shown, so that the user can remove it. */
+  #offerRaw() {
+    setHidden(this.#ui.rawChip, this.#applied.raw === "" && !this.#filter.kinds.has("raw"))
   }
 
   #showChosen() {
@@ -202,6 +209,7 @@ class Feed {
   #apply() {
     const { filter, topic } = this.#ui
     this.#applied = { filter: filter.value.trim(), raw: topic.value.trim() }
+    this.#offerRaw()
     this.#observe()
     this.#write(true)
   }

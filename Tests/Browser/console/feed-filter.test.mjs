@@ -23,6 +23,7 @@ function shown(parameters) {
 test("only matching events are shown", () => {
   assert.deepEqual(shown({}), Object.keys(frames))
   assert.deepEqual(shown({ kinds: "call,return" }), ["call", "answer", "gap"], "a gap is shown for any kinds")
+  assert.deepEqual(shown({ kinds: "call,raw" }), ["call", "raw", "gap"])
   assert.deepEqual(shown({ sender: "a-1" }), ["door", "call"])
   assert.deepEqual(shown({ sender: "s-1" }), ["value"])
   assert.deepEqual(shown({ type: "com.example.Door", channel: "news" }), ["news"])
@@ -35,7 +36,7 @@ test("only matching events are shown", () => {
 test("parameters that were read are written unchanged", () => {
   const parameters = { kinds: "call,return", sender: "a-1", type: "t" }
   assert.deepEqual(FeedFilter.from({ ...parameters, event: "x" }).parameters, parameters)
-  assert.deepEqual(FeedFilter.from({ kinds: "return,x,call" }).parameters, { kinds: "call,return" })
+  assert.deepEqual(FeedFilter.from({ kinds: "raw,return,x,call" }).parameters, { kinds: "call,return,raw" })
 })
 
 test("the name of an event is found", () => {
