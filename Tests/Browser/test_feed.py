@@ -240,6 +240,39 @@ class FeedTests(ConsoleCase):
             return all("[aria-label=Events] li button").filter((row) => text(row).includes("com.example.Copied")).length === 3
         """)
 
+    def test_observed_call_is_offered_in_send(self):
+        browser = self.browser
+        self.gateway.curl("POST", "/v1/call/com.example.observed?timeout=100", {"parameters": []})
+        browser.wait_for_row("com.example.observed")
+        # The view Send opens for the first time, after the call.
+        browser.go("Send")
+        browser.choose("Pattern", "call")
+        browser.press("com.example.observed")
+        form = browser.find("form[aria-label=Event]")
+        self.assertEqual(browser.field("Operation", form).get_attribute("value"), "com.example.observed")
+
+    def test_raw_is_a_kind_while_a_raw_topic_is_observed(self):
+        browser = self.browser
+        kinds = "return all('.kinds input').map((chip) => chip.value)"
+        self.assertNotIn("raw", browser.js(kinds))
+        browser.find("summary", "Filters").click()
+        browser.fill("Raw topics", "sensors/#")
+        browser.press("Apply")
+        self.choose_kind("raw")
+
+        def is_only_raw_shown():
+            self.gateway.advertise("Not raw")
+            self.gateway.start_curl("POST", "/v1/raw/sensors%2Fdoor", "open", "application/octet-stream").communicate()
+            return self.tags() == ["raw"]
+
+        eventually("only raw events are shown", is_only_raw_shown)
+        browser.wait("the kind in the address", "return location.hash.includes('kinds=raw')")
+        browser.fill("Raw topics", "")
+        browser.press("Apply")
+        self.assertIn("raw", browser.js(kinds), "a chosen kind can be removed")
+        self.choose_kind("all")
+        self.assertNotIn("raw", browser.js(kinds))
+
     def choose_kind(self, kind):
         self.browser.js("""all("label").find((label) => text(label) === arguments[0]).click()""", kind)
 

@@ -2,6 +2,7 @@
 
 import { CoatyClient } from "../client.js"
 import { Address } from "./address.js"
+import { KnownOperations } from "./known-operations.js"
 import { showNamespace } from "./namespaces.js"
 import { Names } from "./names.js"
 import { Status } from "./status.js"
@@ -58,6 +59,8 @@ const app = {
   address,
   /** Names of agents, IO sources and IO actors by their ids. */
   names: new Names(client, access.may("observe", "advertise")),
+  /** Known operations: views note the operations that they see. */
+  operations: new KnownOperations(),
   /** The latest `GET v1/status`. */
   status: new Status(client, rest, access.may("read", "status")),
   rest,

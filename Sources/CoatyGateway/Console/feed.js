@@ -258,6 +258,7 @@ class Feed {
   }
 
   #take(frame) {
+    if (frame.op === "event" && frame.event === "call") this.#app.operations.note(frame.operation, "observed")
     this.#timeline.push(frame, Date.now())
     this.#request()
   }

@@ -6,7 +6,6 @@ import { copyButton, count, h, replace, setText } from "./dom.js"
 import { showFault } from "./fault.js"
 import { maximumShown, prettyJSON } from "./json-print.js"
 import { NumberError, parseExactJSON } from "./json-text.js"
-import { KnownOperations } from "./known-operations.js"
 import { forever } from "./observe.js"
 import { OperationOffers, operationOptions } from "./operation-offers.js"
 import { fault, frameSize, hasHalfCharacter, maximumFrame, patterns, restRequest, socketRequest } from "./patterns.js"
@@ -44,15 +43,19 @@ class Send {
   #drafts
   /** The shown fields with their elements. */
   #fields = []
-  #operations = new KnownOperations()
-  #offers = new OperationOffers(this.#operations, (name) => this.#chooseOperation(name))
+  #operations
+  #offers
+  #typingTimer
 
   constructor(root, app) {
     this.#app = app
+    this.#operations = app.operations
+    this.#offers = new OperationOffers(this.#operations, (name) => this.#chooseOperation(name))
     this.#patterns = permitted(app.access)
     this.#drafts = new Map(this.#patterns.map((pattern) => [pattern, draft(pattern)]))
     this.#ui = this.#build(root)
     if (this.#patterns.length > 0) this.#choose(this.#patterns[0])
+    this.#offers.draw()
     this.#operations.addEventListener("change", () => this.#offers.draw())
     this.#operations.follow(app.client, app.access, forever, (id) => app.names.of(id))
   }
