@@ -331,6 +331,20 @@ class Stack:
         self._parts.append(child.end)
         return child
 
+    def module(self, code):
+        """Runs code for client.js in node, with the client module of this repository."""
+        file = self.folder / f"module-{uuid.uuid4()}.mjs"
+        console = ROOT / "Sources/CoatyGateway/Console"
+        code, imports = re.subn(r'^(import \{ CoatyClient \} from) "http[^"]*/client\.js"$', rf'\1 "{console.as_uri()}/client.js"', code, flags=re.MULTILINE)
+        if imports != 1:
+            raise AssertionError(f"no import of client.js: {code}")
+        # Not every node has a WebSocket.
+        socket = 'import { createRequire } from "node:module"\nglobalThis.WebSocket ??= createRequire(import.meta.url)("ws").WebSocket\n'
+        file.write_text(socket + code)
+        child = Child(file.with_suffix(".log"), ["node", file], {"NODE_PATH": "/usr/share/nodejs"})
+        self._parts.append(child.end)
+        return child
+
     def load(self, broker, rate, seconds, namespace="-"):
         log = self.folder / f"load-{uuid.uuid4()}.log"
         child = Child(log, [sys.executable, "-B", HERE / "load.py", broker.port, rate, seconds, namespace])

@@ -1,5 +1,8 @@
 """The agents and the objects that are alive."""
 
+import json
+import subprocess
+
 from selenium.webdriver.common.keys import Keys
 
 from browser import ConsoleCase
@@ -35,6 +38,24 @@ class AliveTests(ConsoleCase):
         browser.wait_for_text("Gone", detail)
         browser.press_keys(Keys.ESCAPE)
         browser.wait("the detail is closed", "return all(arguments[0]).length === 0", detail)
+
+    def test_copied_code_reads_and_observes_the_object(self):
+        browser = self.browser
+        lamp = self.gateway.advertise("Lamp to copy", "com.example.Lamp", isOn=False)
+        browser.choose_objects()
+        browser.wait_for_row("Lamp to copy", "Alive").click()
+        # The clipboard belongs to the machine.
+        browser.js("navigator.clipboard.writeText = async (text) => { window.copied = text }")
+        browser.press("Copy as curl")
+        command = browser.wait("the command", "return window.copied")
+        answer = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(json.loads(answer)["object"], lamp)
+        browser.press("Copy as client.js")
+        code = browser.wait("the code", "return window.copied.startsWith('import') && window.copied")
+        observer = self.stack.module(code)
+        observer.wait_for_output("the object", "Lamp to copy")
+        self.gateway.advertise("Lamp that has changed", "com.example.Lamp", objectId=lamp["objectId"], isOn=True)
+        observer.wait_for_output("the change", "Lamp that has changed")
 
     def test_found_by_type(self):
         browser = self.browser

@@ -171,6 +171,8 @@ export class ContextEditor {
       : { method: "PUT", body: draft.text, headers: { "if-match": version } }
     draft.send()
     this.#saving.disabled = this.#whatIf.disabled = true
+    const change = { method: request.method, body: patch ?? context }
+    const code = codeOfContext({ ...context, objectId: before.objectId }, change, document.baseURI, token() !== undefined)
     await this.#ask(request, "", ({ json, headers }, isShown) => {
       const isWhole = draft.saved({ context: json.context, version: headers.get("etag") })
       if (!isShown) return this.#app.toast(`“${line(json.context.name, 60)}” is saved.`)
@@ -179,6 +181,7 @@ export class ContextEditor {
       const changes = json.associations
       if (changes) this.#showChanges("Saved", ["added", "removed", "changed"], changes, since)
       else this.#say("info", `Saved. Its router has accepted it, and publishes the associations that change.${since}`)
+      this.#outcome.firstChild.append(h("div", { className: "toolbar" }, copyCodeButtons(() => code, "change ")))
     })
     draft.refused()
     this.#saving.disabled = this.#whatIf.disabled = false
