@@ -1,5 +1,6 @@
 """What is shown is in the address: a link can be sent, and Back works."""
 
+import subprocess
 import uuid
 
 from browser import ConsoleCase
@@ -97,7 +98,7 @@ class FeedLinkTests(LinkCase):
         self.assertEqual(self.chips(), ["on"])
 
     def test_hostile_links_do_no_harm(self):
-        for fragment in ("#feed?kinds=x,toString&sender=%00&event=%3Cb%3E", "#feed?filter=%7B", "#alive?section=__proto__&object=%3Cimg%3E", "#nothing?a=b", "#feed?%E0%A4%A", "#send?pattern=constructor"):
+        for fragment in ("#feed?kinds=x,toString&sender=%00&event=%3Cb%3E", "#feed?filter=%7B", "#alive?section=__proto__&object=%3Cimg%3E", "#nothing?a=b", "#feed?%E0%A4%A", "#send?pattern=constructor", "#send?pattern=call&operation=%3Cimg%3E&limit=x", "#access?verb=__proto__&pattern=toString", "#access?verb=read&pattern=constructor&name=%00", "#gateway?connections=%3Cb%3E"):
             with self.subTest(fragment):
                 self.follow(f"{self.gateway.url}/{fragment}")
                 self.browser.wait("a view", "return Boolean(shown()?.querySelector('h1'))")
@@ -152,6 +153,12 @@ class RoutingLinkTests(LinkCase):
 
     def test_change_is_copied(self):
         browser = self.browser
+        path = f"/v1/routing/contexts/{TEMPERATURE_CONTEXT}"
+
+        def set_normal():
+            self.gateway.curl("PATCH", path, {"operatingState": "normal"}, "application/merge-patch+json")
+
+        self.addCleanup(set_normal)
         browser.js("navigator.clipboard.writeText = async (text) => { window.copied = text }")
         area = browser.wait("the text of the context", """return all("textarea", shown()).find((area) => area.value.includes("operatingState"))""")
         browser.press("Copy as curl")
@@ -159,5 +166,80 @@ class RoutingLinkTests(LinkCase):
         text = area.get_attribute("value").replace('"normal"', '"emergency"')
         area.clear()
         area.send_keys(text)
+        changes = """return window.copied.includes("-X PATCH") && window.copied.includes('{ "operatingState": "emergency" }') && window.copied"""
         browser.press("Copy as curl")
-        browser.wait("what changes it", """return window.copied.includes("-X PATCH") && window.copied.includes('{ "operatingState": "emergency" }')""")
+        browser.wait("the command that changes it", changes)
+        browser.js("window.copied = ''")
+        browser.press("Save")
+        browser.wait_for_text("Saved: 3 added, 3 removed.")
+        # The text equals the gateway's context again, but the notice still has the change.
+        browser.press("Copy change as curl")
+        command = browser.wait("the command that made the change", changes)
+        browser.press("Copy change as client.js")
+        code = browser.wait("the code that made the change", "return window.copied.includes('client.request') && window.copied")
+        self.assertIn('"event": "update"', code)
+        self.assertIn('"operatingState": "emergency"', code)
+        set_normal()
+        subprocess.run(["sh", "-c", command], capture_output=True, check=True)
+        self.assertEqual(self.gateway.curl("GET", path)["context"]["operatingState"], "emergency")
+
+
+class SendLinkTests(LinkCase):
+    view = "send"
+
+    def shown(self):
+        """The pattern and the values of the fields with these labels that it has."""
+        script = """
+        const form = all("form[aria-label=Event]")[0]
+        const labels = all("label", form).filter((label) => ["Channel", "Operation", "Topic"].includes(text(label)))
+        return [all("select", form)[0].value, ...labels.map((label) => label.control.value)]
+        """
+        return self.browser.js(script)
+
+    def test_link_chooses_a_pattern_and_a_name(self):
+        browser = self.browser
+        for pattern, label, parameter, name in (
+            ("channel", "Channel", "channelId", "news"),
+            ("raw", "Topic", "topic", "greenhouse/door"),
+            ("call", "Operation", "operation", "com.example.add"),
+        ):
+            with self.subTest(pattern):
+                browser.choose("Pattern", pattern)
+                browser.fill(label, name, browser.find("form[aria-label=Event]"))
+                self.wait_for_address(f"#send?pattern={pattern}", f"{parameter}={name}")
+        browser.driver.back()
+        eventually("the former pattern", lambda: self.shown() == ["raw", "greenhouse/door"])
+        browser.driver.forward()
+        eventually("the call", lambda: self.shown() == ["call", "com.example.add"])
+        self.follow(self.address())
+        self.assertEqual(self.shown(), ["call", "com.example.add"])
+
+    def test_link_calls_an_operation(self):
+        browser = self.browser
+        agent = self.stack.agent(self.broker)
+        self.addCleanup(agent.stop)
+        self.follow(f"{self.gateway.url}/#send?pattern=call&operation=com.example.add")
+        browser.press("Send")
+        browser.wait_for_text("1 answer · limit")
+
+
+class AccessLinkTests(LinkCase):
+    view = "access"
+
+    def shown(self):
+        return self.browser.js("""return ["check-verb", "check-pattern", "check-name"].map((id) => document.getElementById(id).value)""")
+
+    def test_link_fills_in_a_check(self):
+        browser = self.browser
+        browser.choose("Pattern", "channel")
+        browser.fill("Channel", "news")
+        self.wait_for_address("#access?verb=publish&pattern=channel&name=news")
+        address = self.address()
+        browser.choose("Verb", "read")
+        self.wait_for_address("#access?verb=read&pattern=objects")
+        browser.driver.back()
+        eventually("the former check", lambda: self.shown() == ["publish", "channel", "news"])
+        self.follow(address)
+        self.assertEqual(self.shown(), ["publish", "channel", "news"])
+        browser.press("Check")
+        browser.wait_for_text("Allowed", ".notice")

@@ -7,6 +7,9 @@ import { showFault } from "./fault.js"
 import { parseJSON } from "./json-text.js"
 import { coreTypes } from "./patterns.js"
 
+/** Milliseconds after the last keystroke until a typed name is written to the address. */
+const typingTime = 400
+
 /** By decision, the kind of the notice and the beginning of its text. */
 const verdicts = {
   __proto__: null,
@@ -36,11 +39,43 @@ export class AccessCheck {
   /** The kind of name in the name field. */
   #field
   #turn = 0
+  #typingTimer
+  #write
 
-  constructor(app) {
+  /** @param {(parameters: Record<string, string>, isStep: boolean) => void} write writes the selection to the address */
+  constructor(app, write) {
     this.#app = app
+    this.#write = (isStep) => {
+      clearTimeout(this.#typingTimer)
+      write(this.#parameters, isStep)
+    }
     this.#ui = this.#build()
     this.#chooseVerb()
+  }
+
+  /** Shows the parameters of an address, and ignores unknown ones. It does not check them: the user presses the button. */
+  go({ verb, pattern, name = "", others, retain }) {
+    clearTimeout(this.#typingTimer)
+    const ui = this.#ui
+    ui.verb.value = Object.hasOwn(questions, verb ?? "") ? verb : Object.keys(questions)[0]
+    this.#chooseVerb()
+    if (Object.hasOwn(questions[this.#verb], pattern ?? "")) ui.pattern.value = pattern
+    this.#choosePattern()
+    ui.name.value = name
+    ui.others.checked = others === "true"
+    ui.retain.checked = retain === "true"
+  }
+
+  get #parameters() {
+    const ui = this.#ui
+    const { field, others, retain } = questions[this.#verb][this.#pattern]
+    return {
+      verb: this.#verb,
+      pattern: this.#pattern,
+      name: field ? ui.name.value.trim() : "",
+      others: others && ui.others.checked ? "true" : "",
+      retain: retain && ui.retain.checked ? "true" : "",
+    }
   }
 
   get #verb() {
@@ -126,18 +161,29 @@ export class AccessCheck {
   #build() {
     const field = (label, input, error) => h("div", { className: "field" }, label, input, error)
     const select = (id, onchange, options = []) => h("select", { id, onchange }, options.map((name) => h("option", { value: name }, name)))
-    const verb = select("check-verb", () => this.#chooseVerb(), Object.keys(questions))
-    const pattern = select("check-pattern", () => this.#choosePattern())
+    const chosen = (choose) => () => {
+      choose()
+      this.#write(true)
+    }
+    const verb = select("check-verb", chosen(() => this.#chooseVerb()), Object.keys(questions))
+    const pattern = select("check-pattern", chosen(() => this.#choosePattern()))
     const fault = (id) => h("p", { className: "error", id, hidden: true })
     const [nameError, jsonError] = [fault("check-name-error"), fault("check-json-error")]
     const common = { spellcheck: false, autocomplete: "off", oninput: () => this.#clear() }
-    const name = h("input", { id: "check-name", type: "text", "aria-describedby": nameError.id, ...common })
+    const name = h("input", {
+      id: "check-name", type: "text", "aria-describedby": nameError.id, ...common,
+      oninput: () => {
+        this.#clear()
+        clearTimeout(this.#typingTimer)
+        this.#typingTimer = setTimeout(() => this.#write(false), typingTime)
+      },
+    })
     const json = h("textarea", { id: "check-json", rows: 4, placeholder: "optional: conditions are judged by it", "aria-describedby": jsonError.id, ...common })
     const nameLabel = h("label", { for: name.id })
     const jsonLabel = h("label", { for: json.id })
     const [nameField, jsonField] = [field(nameLabel, name, nameError), field(jsonLabel, json, jsonError)]
     const flag = (label) => {
-      const input = h("input", { type: "checkbox", onchange: () => this.#clear() })
+      const input = h("input", { type: "checkbox", onchange: chosen(() => this.#clear()) })
       return [input, h("label", { className: "check" }, input, label)]
     }
     const [others, othersLabel] = flag("of another user")

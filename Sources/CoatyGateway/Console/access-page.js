@@ -19,13 +19,14 @@ export const view = {
     const { access } = app
     // The view scrolls: without a focusable element in it, keys could not scroll it.
     root.tabIndex = 0
+    const check = new AccessCheck(app, (parameters, isStep) => app.address.write(view.id, parameters, isStep))
     const changed = h("div", { className: "notice", "data-kind": "warn", role: "status", hidden: true },
       "Your access has changed. ", h("button", { className: "button", type: "button", onclick: () => location.reload() }, "Reload the page"))
     root.append(h("div", { className: "view-body access" }, changed,
       h("div", { className: "access-who" }, identityCard(app), !access.isOpen && token() === undefined && signInCard()),
       !access.isOpen && grantsCard(access),
-      new AccessCheck(app).element))
-    return { show: async () => setHidden(changed, !(await hasChanged(app))) }
+      check.element))
+    return { show: async () => setHidden(changed, !(await hasChanged(app))), go: (parameters) => check.go(parameters) }
   },
 }
 

@@ -15,6 +15,8 @@ import { token } from "./token.js"
 
 const minimumRows = 4
 const maximumRows = 16
+/** Milliseconds after the last keystroke until a typed name is written to the address. */
+const typingTime = 400
 
 export const view = {
   id: "send",
@@ -70,12 +72,25 @@ class Send {
     this.#responder.hide()
   }
 
+  // MARK: - The address
+
   /** Shows the parameters of an address. */
-  go({ pattern: event }) {
+  go({ pattern: event, ...names }) {
     const pattern = this.#patterns.find((pattern) => pattern.event === event) ?? this.#patterns[0]
-    if (pattern === undefined || pattern === this.#pattern) return
+    if (pattern === undefined) return
+    clearTimeout(this.#typingTimer)
+    const { parameters } = this.#drafts.get(pattern)
+    // An address without a pattern leaves the drafts as they are.
+    if (pattern.event === event) for (const { id } of pattern.fields.filter(isName)) parameters[id] = names[id] ?? ""
     this.#ui.select.value = pattern.event
     this.#choose(pattern)
+  }
+
+  #write(isStep = false) {
+    clearTimeout(this.#typingTimer)
+    const { parameters } = this.#draft
+    const names = this.#pattern.fields.filter(isName).map(({ id }) => [id, parameters[id]])
+    this.#app.address.write(view.id, { pattern: this.#pattern.event, ...Object.fromEntries(names) }, isStep)
   }
 
   get #draft() {
@@ -123,6 +138,7 @@ class Send {
     const { field, input } = this.#fields.find(({ field }) => field.id === "operation")
     input.value = name
     this.#typed(field, input)
+    this.#write(true)
     input.focus()
   }
 
@@ -131,6 +147,8 @@ class Send {
     const draft = this.#draft
     if (field.isParameter) {
       draft.parameters[field.id] = valueOf(field, input)
+      clearTimeout(this.#typingTimer)
+      this.#typingTimer = setTimeout(() => this.#write(), typingTime)
     } else {
       const { body, error } = this.#read()
       if (error !== undefined || field.get(body) === input.value) return
@@ -250,7 +268,7 @@ class Send {
   #build(root) {
     const select = h("select", { id: "send-pattern", onchange: () => {
       this.#choose(this.#patterns[select.selectedIndex])
-      this.#app.address.write(view.id, { pattern: this.#pattern.event }, true)
+      this.#write(true)
     } },
       this.#patterns.map(({ event }) => h("option", { value: event }, event)))
     const hint = h("p", { className: "hint", id: "send-pattern-hint" })
@@ -291,8 +309,12 @@ class Send {
   #reset() {
     this.#drafts.set(this.#pattern, draft(this.#pattern))
     this.#choose(this.#pattern)
+    this.#write(true)
   }
 }
+
+/** Whether a field is a name that an address contains: a channel, an operation or a topic. */
+const isName = ({ isParameter, kind }) => isParameter && kind === undefined
 
 /** Returns the initial draft of a pattern. */
 function draft(pattern) {
