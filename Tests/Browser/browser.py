@@ -63,6 +63,8 @@ class Browser:
             *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--lang=en-US"),
             # The name of a foreign site that resolves to this machine.
             f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
+            # Without it, pages that were left would keep their connections.
+            "--disable-features=BackForwardCache",
             # Exact figures, and the collection of garbage on demand.
             *("--enable-precise-memory-info", "--js-flags=--expose-gc"),
             # As root there is no sandbox; what is loaded is the gateway's own.

@@ -12,6 +12,8 @@ from test_gateway import slow_consumer
 
 PHONE = (360, 740)
 WIDE = (1280, 900)
+# More connections than the gateway lists by default.
+CONNECTIONS = 210
 
 TOKENS = {name: f"coaty_{name}-0123456789abcdef" for name in ("operator", "viewer", "warden")}
 ROLES = {
@@ -21,9 +23,14 @@ ROLES = {
 }
 
 
+def connect(gateway):
+    """Opens a WebSocket."""
+    return websocket.create_connection(gateway.url.replace("http", "ws") + "/v1/ws", timeout=PATIENCE, subprotocols=["coaty.v1"])
+
+
 def client(gateway, name, **what):
-    """A WebSocket with an identity and a subscription."""
-    socket = websocket.create_connection(gateway.url.replace("http", "ws") + "/v1/ws", timeout=PATIENCE, subprotocols=["coaty.v1"])
+    """Opens a WebSocket with an identity and a subscription."""
+    socket = connect(gateway)
     for frame in ({"op": "identify", "id": "i", "name": name}, {"op": "subscribe", "id": "s", **what}):
         socket.send(json.dumps(frame))
         answer = json.loads(socket.recv())
@@ -130,6 +137,23 @@ class OperationsTests(Tables, ConsoleCase):
         self.assertEqual(close_code(display), 4505)
         eventually("it is gone", lambda: self.row("Connections", "Wall display") is None)
         self.assertIsNotNone(self.row("Connections", "Other display"))
+
+    def test_connections_are_found_by_text(self):
+        browser = self.browser
+        display = client(self.gateway, "Projector", event="channel", channelId="c")
+        self.addCleanup(display.close)
+        for _ in range(CONNECTIONS):
+            self.addCleanup(connect(self.gateway).close)
+        rows = """return all('[aria-label="Connections"] tbody tr').length"""
+        eventually("all connections", lambda: browser.js(rows) > CONNECTIONS)
+        browser.fill("Find connections", "projec")
+        eventually("the found connection", lambda: browser.js(rows) == 1 and self.row("Connections", "Projector"))
+        self.assertRegex(browser.js("""return text(all('[aria-label="Connections"] .card-header p')[0])"""), r"^1 of 2\d\d connections$")
+        browser.wait("the text in the address", "return location.hash === '#gateway?connections=projec'")
+        self.open("gateway?connections=projec")
+        eventually("the same by a link", lambda: browser.js(rows) == 1 and self.row("Connections", "Projector"))
+        browser.fill("Find connections", "nowhere to be found")
+        eventually("no connection", lambda: browser.js(rows) == 0)
 
     def test_slow_client_is_seen_among_the_connections(self):
         consumer = slow_consumer(self.gateway, "sleepy", event="channel", channelId="load")

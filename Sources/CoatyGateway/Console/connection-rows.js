@@ -35,6 +35,10 @@ export class ConnectionRates {
 
 const transports = { __proto__: null, websocket: "WebSocket", sse: "SSE", ndjson: "NDJSON" }
 
+/** Whether a row contains a text, in any of the columns that name the client. @param {string} text in lower case */
+export const isFound = ({ client, identity, address, transport }, text) =>
+  [client, identity, address, transport].some((part) => part.toLowerCase().includes(text))
+
 /** Returns the texts of each connection, in the order of the list. */
 export function connectionRows(connections, rates, now) {
   return connections.map((connection) => {

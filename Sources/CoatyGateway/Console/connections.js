@@ -1,13 +1,14 @@
 // The connections of clients, with buttons to disconnect them.
 
 import { bytes, needsGrant } from "./gateway-clients.js"
-import { ConnectionRates, connectionRows } from "./connection-rows.js"
+import { ConnectionRates, connectionRows, isFound } from "./connection-rows.js"
 import { problemContent } from "./denial.js"
-import { h, plural, replace, setHidden, setText } from "./dom.js"
+import { count, h, plural, replace, setHidden, setText } from "./dom.js"
 
 const path = "v1/admin/connections"
 const interval = 2000
-const limit = 200
+/** The gateway's own maximum. */
+const limit = 1000
 
 const heads = [
   ["Client"], ["Identity"], ["Address"], ["Transport"], ["Age", "num"], ["Events /s", "num"],
@@ -20,11 +21,18 @@ export class Connections {
   #isPermitted
   #isShown = false
   #timer
+  #onFind
   #rates = new ConnectionRates()
   /** The elements of the rows, by connection id. */
   #rows = new Map()
   /** The connection that the user is asked about. */
   #asked
+  /** The gateway's latest answer. */
+  #latest
+  #find = h("input", {
+    type: "search", "aria-label": "Find connections", "aria-keyshortcuts": "/", placeholder: "Find by client, identity, address …",
+    hidden: true, oninput: () => this.#search(),
+  })
   #body = h("tbody")
   #table
   #empty = h("div", { className: "empty", hidden: true }, h("h2", {}, "No connections"), h("p", {}, "WebSockets, event streams and NDJSON streams are listed here."))
@@ -33,8 +41,10 @@ export class Connections {
   #sentence = h("p")
   #problem = h("div", { className: "notice", "data-kind": "bad", role: "alert", hidden: true })
 
-  constructor(app) {
+  /** @param {() => void} onFind called when the user changes the search */
+  constructor(app, onFind) {
     this.#app = app
+    this.#onFind = onFind
     this.#isPermitted = app.access.may("administer", "clients")
     this.#table = h("div", { className: "table-scroll connections-scroll", tabIndex: 0, role: "group", "aria-label": "Connections, a table", hidden: true },
       h("table", { className: "table connections", "aria-label": "Connections" },
@@ -47,7 +57,7 @@ export class Connections {
         h("button", { className: "button", type: "button", onclick: () => this.#disconnect() }, "Disconnect it"),
         h("button", { className: "button quiet", type: "button", onclick: () => this.#ask() }, "Cancel")))
     this.element = h("section", { className: "card", "aria-label": "Connections" },
-      h("div", { className: "card-header" }, h("h2", {}, "Connections"), this.#summary),
+      h("div", { className: "card-header" }, h("h2", {}, "Connections"), this.#summary, this.#find),
       this.#isPermitted ? [this.#question, this.#problem, this.#table, this.#empty]
         : needsGrant("To see the connections of clients, and to disconnect them,", "administer: [clients]"))
   }
@@ -69,7 +79,9 @@ export class Connections {
       try {
         const { json } = await this.#app.rest(`${path}?limit=${limit}`)
         setHidden(this.#problem, true)
-        this.#draw(json)
+        this.#rates.take(performance.now(), json.connections)
+        this.#latest = json
+        this.#draw()
       } catch (error) {
         // Status 0: the view shows already that the gateway does not answer.
         if (error.status !== 0) this.#fail(error)
@@ -81,13 +93,31 @@ export class Connections {
 
   // MARK: - Drawing
 
-  #draw({ connections, total }) {
-    const now = performance.now()
-    this.#rates.take(now, connections)
-    const rows = connectionRows(connections, this.#rates, Date.now())
+  /** The text of the search. */
+  get found() {
+    return this.#find.value.trim()
+  }
+
+  set found(text) {
+    this.#find.value = text
+    this.#draw()
+  }
+
+  #search() {
+    this.#draw()
+    this.#onFind()
+  }
+
+  #draw() {
+    if (this.#latest === undefined) return
+    const { connections, total } = this.#latest
+    const text = this.found.toLowerCase()
+    const all = connectionRows(connections, this.#rates, Date.now())
+    const rows = text === "" ? all : all.filter((row) => isFound(row, text))
     setHidden(this.#table, rows.length === 0)
-    setHidden(this.#empty, rows.length > 0)
-    setText(this.#summary, rows.length < total ? `${rows.length} of ${plural(total, "connection")}` : "")
+    setHidden(this.#empty, all.length > 0)
+    setHidden(this.#find, all.length === 0 && text === "")
+    setText(this.#summary, rows.length < total ? `${count(rows.length)} of ${plural(total, "connection")}` : "")
     const ids = new Set(rows.map(({ id }) => id))
     for (const [id, { tr }] of this.#rows) {
       if (ids.has(id)) continue
@@ -99,7 +129,7 @@ export class Connections {
       const shown = this.#rows.get(row.id) ?? this.#append(row)
       this.#fill(shown, row)
     }
-    if (this.#asked !== undefined && !ids.has(this.#asked.id)) this.#ask()
+    if (this.#asked !== undefined && !connections.some(({ id }) => id === this.#asked.id)) this.#ask()
   }
 
   #append(row) {

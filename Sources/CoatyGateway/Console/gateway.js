@@ -9,6 +9,8 @@ import { Sparkline } from "./sparkline.js"
 
 /** Milliseconds after which the shown status counts as outdated. */
 const patience = 2500
+/** Milliseconds after the last keystroke until a typed text is written to the address. */
+const typingTime = 400
 
 const perSecond = { unit: " /s", spoken: " a second", points: (rates, name) => rates.of(name) }
 const latency = { unit: " ms", spoken: " milliseconds", points: (rates, name) => rates.quantiles(name, 0.99), isLatency: true }
@@ -65,13 +67,17 @@ class GatewayView {
   #status
   #time
   #timer
+  #typingTimer
 
   constructor(root, app) {
     this.#app = app
     this.#isPermitted = app.access.may("read", "status")
     this.#parts = new Parts(app)
     this.#clients = new Clients(app.access.may("administer", "clients"))
-    this.#connections = new Connections(app)
+    this.#connections = new Connections(app, () => {
+      clearTimeout(this.#typingTimer)
+      this.#typingTimer = setTimeout(() => this.#write(), typingTime)
+    })
     this.#ui = build(root, this.#isPermitted, this.#clients, this.#connections, this.#parts)
     app.status.addEventListener("change", () => this.#take())
     this.#take()
@@ -90,6 +96,16 @@ class GatewayView {
     this.#connections.hide()
     clearInterval(this.#timer)
     this.#timer = undefined
+  }
+
+  /** Shows the parameters of an address. */
+  go({ connections = "" }) {
+    clearTimeout(this.#typingTimer)
+    this.#connections.found = connections
+  }
+
+  #write() {
+    this.#app.address.write(view.id, { connections: this.#connections.found })
   }
 
   #take() {

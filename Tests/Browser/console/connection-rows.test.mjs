@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { ConnectionRates, connectionRows } from "../../../Sources/CoatyGateway/Console/connection-rows.js"
+import { ConnectionRates, connectionRows, isFound } from "../../../Sources/CoatyGateway/Console/connection-rows.js"
 
 const connection = (more) => ({
   id: 1, client: "token wall", address: "192.0.2.1", transport: "websocket", opened: 1000, subscriptions: 1, requests: 0,
@@ -36,4 +36,16 @@ test("a row contains the texts that operators search for", () => {
   })
   assert.deepEqual(rows.map(({ transport, address, identity }) => [transport, address, identity]),
     [["WebSocket", "192.0.2.1", "Wall display"], ["SSE", "–", "–"], ["quic", "192.0.2.1", "–"]])
+})
+
+test("a search finds a part of a client, an identity, an address or a transport", () => {
+  const listed = [
+    connection({ identity: { name: "Wall display" } }),
+    connection({ id: 2, client: "address 192.0.2.7", address: "192.0.2.7", transport: "sse" }),
+  ]
+  const rows = connectionRows(listed, new ConnectionRates(), 65_000)
+  const found = (text) => rows.filter((row) => isFound(row, text)).map(({ id }) => id)
+  for (const [text, ids] of [["", [1, 2]], ["token", [1]], ["display", [1]], ["192.0.2.", [1, 2]], ["2.7", [2]], ["sse", [2]], ["min", []]]) {
+    assert.deepEqual(found(text), ids, text)
+  }
 })
