@@ -175,7 +175,7 @@ class FullTests(AccessibilityCase):
         browser = self.browser
         name = browser.wait("a connection", """return all('[aria-label="Connections"] tr button').map(nameOf)[0]""")
         browser.press(name)
-        browser.wait_for_text("It may connect again")
+        browser.wait_for_text("It can connect again")
         self.check("disconnect?")
 
 

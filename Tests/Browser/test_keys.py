@@ -1,9 +1,12 @@
 """The keys, the colour scheme, and texts that are cut."""
 
+import uuid
+
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from browser import WIDE, ConsoleCase
+from stack import say
 
 BACKGROUND = "return getComputedStyle(document.body).backgroundColor"
 DARK, LIGHT = "rgb(14, 19, 24)", "rgb(245, 246, 248)"
@@ -24,7 +27,8 @@ class KeysTests(ConsoleCase):
         browser.press_keys("?")
         self.dialog(True)
         keys = browser.js("return [...document.querySelectorAll('.keys dt')].map((key) => [text(key), text(key.nextSibling)])")
-        for entry in (["1", "Live feed"], ["6", "Access"], ["p", "Pause"], ["/", "Find"], ["Esc", "Close what is open"]):
+        for entry in (["1", "Live feed"], ["6", "Access"], ["p", "Pause"], ["/", "Find"], ["Esc", "Close what is open"],
+                      ["Ctrl+Enter⌘+Enter", "Send the event while you edit its body"]):
             self.assertIn(entry, keys)
         # Keys of the page behind the dialog do nothing.
         browser.press_keys("2")
@@ -96,3 +100,25 @@ class KeysTests(ConsoleCase):
         self.assertIn(name[:150], browser.js(title))
         row.click()
         browser.wait_for_text(name.strip(), "aside[aria-label=Event]")
+
+    def test_long_names_of_senders_can_be_read(self):
+        browser = self.browser
+        agent = str(uuid.uuid4())
+        name = " ".join(["An agent with a name that is longer than the list shows."] * 4)
+        identity = {"coreType": "Identity", "objectType": "coaty.Identity", "objectId": agent, "name": name}
+        say(self.broker, f"coaty/3/-/ADV:Identity/{agent}", {"object": identity})
+        thing = {"coreType": "CoatyObject", "objectType": "com.example.Thing", "objectId": str(uuid.uuid4()), "name": "Its thing"}
+        say(self.broker, f"coaty/3/-/CHN:news/{agent}", {"object": thing})
+        row = browser.wait_for_row("Its thing")
+        browser.press("Pause")
+        sender = browser.wait("the sender", "return [...arguments[0].children].find((cell) => text(cell).startsWith('An agent'))", row)
+        ActionChains(browser.driver).move_to_element(sender).perform()
+        browser.wait("the full name", "return document.querySelector('[data-full-text]')?.title === arguments[0]", name)
+        row.click()
+        browser.wait_for_text(name, "aside[aria-label=Event]")
+        browser.press("Show only events of this sender")
+        chip = browser.find("[aria-label=Chosen] button")
+        self.assertLess(len(chip.text), len(name))
+        self.assertEqual(chip.get_attribute("title"), name)
+        browser.press("Close")
+        browser.press("Resume")

@@ -4,6 +4,8 @@ import json
 import subprocess
 import uuid
 
+from selenium.webdriver.common.keys import Keys
+
 from browser import ConsoleCase
 
 PATTERNS = ["advertise", "deadvertise", "channel", "discover", "query", "update", "call", "raw"]
@@ -150,6 +152,11 @@ class SendTests(ConsoleCase):
                 self.assertTrue("deferred" in answer or "responses" in answer or answer.get("status") == 504, answer)
                 self.browser.press("Send")
                 self.browser.wait_for_text("Published at" if pattern in ("advertise", "deadvertise", "channel", "raw") else "timeout after 300 ms")
+
+    def test_control_enter_sends_the_event(self):
+        self.choose("advertise")
+        self.browser.field("Body").send_keys(Keys.CONTROL, Keys.ENTER)
+        self.browser.wait_for_text("Published at")
 
     def test_body_that_is_no_json_is_explained(self):
         self.choose("advertise")

@@ -211,7 +211,7 @@ class Alive {
     const text = this.#ui.find.value.trim().toLowerCase()
     if (text === "") return () => true
     return ({ id, name, object, owner }) =>
-      [id, name, line(object.objectType), line(object.coreType), this.#app.names.of(owner)].some((part) => part.toLowerCase().includes(text))
+      [id, name, line(object.objectType), line(object.coreType), this.#app.names.full(owner)].some((part) => part.toLowerCase().includes(text))
   }
 
   /** Orders entries as chosen. While the list has keyboard focus or an object is opened, new entries come last instead. */
@@ -233,7 +233,8 @@ class Alive {
       : changes.length === 0 ? (state === "added" ? "came" : "changed")
       : line(changes.map(({ property, before, after }) => `${line(property, 60)}: ${shown(before)} → ${shown(after)}`).join(", "))
     const about = isAgent(entry) ? [line(id), plural(this.#owned.get(id) ?? 0, "object")] : [line(object.objectType, 100), this.#app.names.of(owner)]
-    return { cells: [name, ...about, change, "", ago(changed)], isDimmed: state === "gone", drawPicture: (cell) => this.#drawPicture(cell, id) }
+    const uncut = { 2: isAgent(entry) ? undefined : this.#app.names.uncut(owner) }
+    return { cells: [name, ...about, change, "", ago(changed)], uncut, isDimmed: state === "gone", drawPicture: (cell) => this.#drawPicture(cell, id) }
   }
 
   /** Draws the chart of the object's first series: the numeric property that changed first. */

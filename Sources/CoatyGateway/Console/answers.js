@@ -209,7 +209,8 @@ export class Answers {
   }
 
   #row(frame, isFirst) {
-    const sender = h("span", { "data-sender": frame.sourceId }, this.#app.names.of(frame.sourceId))
+    const { names } = this.#app
+    const sender = h("span", { "data-sender": frame.sourceId, title: names.uncut(frame.sourceId) }, names.of(frame.sourceId))
     const summary = h("summary", { className: "answer-line" },
       h("span", { className: "tag", "data-pattern": frame.event }, frame.event),
       h("span", { className: "clip answer-subject" }, subject(frame, this.#app.names) || "–"),
@@ -229,7 +230,12 @@ export class Answers {
 
   /** Updates the names of the senders. */
   #name() {
-    for (const sender of this.#ui.scroll.querySelectorAll("[data-sender]")) setText(sender, this.#app.names.of(sender.dataset.sender))
+    const { names } = this.#app
+    for (const element of this.#ui.scroll.querySelectorAll("[data-sender]")) {
+      const { sender } = element.dataset
+      setText(element, names.of(sender))
+      element.title = names.uncut(sender) ?? ""
+    }
   }
 
   #notify(kind, text, ...more) {

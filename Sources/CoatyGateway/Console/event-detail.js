@@ -112,7 +112,7 @@ export class EventDetail {
 }
 
 function named(id, names) {
-  return h("span", {}, names.has(id) ? names.of(id) : h("span", { className: "muted" }, "name unknown"), h("br"), mono(id, "muted"))
+  return h("span", {}, names.has(id) ? names.full(id) : h("span", { className: "muted" }, "name unknown"), h("br"), mono(id, "muted"))
 }
 
 function mono(text, extra = "") {

@@ -90,7 +90,7 @@ const chip = (input, text) => h("label", { className: "chip" }, input, text)
  * Shows the chosen values, each as a button that removes it.
  *
  * @param {HTMLElement} element
- * @param {[dimension: string, text: string][]} entries
+ * @param {[dimension: string, text: string, full: string][]} entries with the full text, which the button has as its tooltip
  * @param {(dimension: string) => void} remove
  */
 export function showChosen(element, entries, remove) {
@@ -99,9 +99,9 @@ export function showChosen(element, entries, remove) {
   if (shown === element.dataset.shown) return
   element.dataset.shown = shown
   setHidden(element, entries.length === 0)
-  replace(element, entries.map(([dimension, text]) => {
+  replace(element, entries.map(([dimension, text, full]) => {
     const { title, noun } = dimensions[dimension]
-    return h("li", {}, h("button", { className: "chip chosen-chip", type: "button", "aria-label": `Remove the choice of the ${noun} ${text}`, onclick: () => remove(dimension) },
+    return h("li", {}, h("button", { className: "chip chosen-chip", type: "button", title: full === text ? undefined : full, "aria-label": `Remove the choice of the ${noun} ${text}`, onclick: () => remove(dimension) },
       `${title}: ${text} ×`))
   }))
 }

@@ -22,6 +22,9 @@ const typingTime = 400
 /** Maximum number of objects whose property names are suggested, and of suggestions. */
 const maximumSampled = 500
 const maximumOffered = 100
+/** Maximum number of characters of a chosen value in its button, and in the tooltip of the button. */
+const maximumChosen = 60
+const maximumFull = 1000
 
 export const view = {
   id: "feed",
@@ -182,7 +185,7 @@ class Feed {
 
   #showChosen() {
     const { chosen } = this.#filter
-    showChosen(this.#ui.chosen, Object.keys(chosen).map((dimension) => [dimension, this.#chosenText(dimension)]), (dimension) => {
+    showChosen(this.#ui.chosen, Object.keys(chosen).map((dimension) => [dimension, this.#chosenText(dimension), this.#chosenFull(dimension)]), (dimension) => {
       delete chosen[dimension]
       this.#refilter()
       this.#ui.find.focus()
@@ -191,7 +194,12 @@ class Feed {
 
   #chosenText(dimension) {
     const value = this.#filter.chosen[dimension]
-    return dimension === "sender" ? this.#app.names.of(value) : line(value, 60)
+    return dimension === "sender" ? this.#app.names.of(value) : line(value, maximumChosen)
+  }
+
+  #chosenFull(dimension) {
+    const value = this.#filter.chosen[dimension]
+    return dimension === "sender" ? this.#app.names.full(value) : line(value, maximumFull)
   }
 
   #isShownItem = (item) => this.#filter.shows(item.frame, () => rowText(item, this.#app.names))

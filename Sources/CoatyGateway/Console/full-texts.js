@@ -10,8 +10,9 @@ export function showFullTexts() {
     // Not all browsers dispatch pointer events to the children of a button.
     const cells = holder.matches(".row") ? [...holder.children] : [holder]
     const cell = cells.find((cell) => contains(cell.getBoundingClientRect(), clientX, clientY))
-    if (cell && cell.scrollWidth > cell.clientWidth) {
-      holder.title = cell.textContent
+    const { uncut } = cell?.dataset ?? {}
+    if (cell && (uncut !== undefined || cell.scrollWidth > cell.clientWidth)) {
+      holder.title = uncut ?? cell.textContent
       holder.dataset.fullText = "true"
     } else if (holder.dataset.fullText) {
       holder.removeAttribute("title")

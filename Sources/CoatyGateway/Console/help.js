@@ -10,6 +10,7 @@ const generalKeys = [
   ["↑ ↓", "Go to the row above or below"],
   ["Home End", "Go to the first or the last row"],
   ["Enter", "Open the row, or press the button"],
+  ["Ctrl+Enter ⌘+Enter", "Send the event while you edit its body"],
   ["Esc", "Close what is open"],
 ]
 

@@ -5,12 +5,15 @@ import { forever, observe } from "./observe.js"
 
 /** Maximum number of names. Beyond it the oldest are removed. */
 const maximumNames = 20_000
-const maximumName = 100
+/** Maximum number of characters of a name in a list, and of a name that is kept. */
+const maximumShort = 100
+const maximumName = 1000
 /** Maximum number of IO sources, and of IO actors, of a node whose names are kept. */
 const maximumPoints = 1000
 
 /** The known names. Dispatches `change` when there are new ones, at most every 100 milliseconds. */
 export class Names extends EventTarget {
+  /** Names by id, `{ full, short }`. */
   #names = new Map()
   #isReportDue = false
 
@@ -26,9 +29,20 @@ export class Names extends EventTarget {
     })
   }
 
-  /** Returns the name of an agent or an IO point; if it is unknown, the beginning of the id. */
+  /** Returns the name of an agent or an IO point, cut to fit a list; if it is unknown, the beginning of the id. */
   of(id) {
-    return this.#names.get(id) ?? shortId(id)
+    return this.#names.get(id)?.short ?? shortId(id)
+  }
+
+  /** Returns the full name; if it is unknown, the beginning of the id. */
+  full(id) {
+    return this.#names.get(id)?.full ?? shortId(id)
+  }
+
+  /** Returns the full name if `of` cuts it; otherwise undefined. */
+  uncut(id) {
+    const name = this.#names.get(id)
+    return name === undefined || name.full === name.short ? undefined : name.full
   }
 
   /** Returns whether the name of an id is known. */
@@ -47,10 +61,10 @@ export class Names extends EventTarget {
   #keep(object) {
     if (typeof object?.objectId !== "string" || typeof object.name !== "string") return
     const { objectId } = object
-    const name = line(object.name, maximumName)
-    if (name.trim() === "" || this.#names.get(objectId) === name) return
+    const full = line(object.name, maximumName)
+    if (full.trim() === "" || this.#names.get(objectId)?.full === full) return
     this.#names.delete(objectId)
-    this.#names.set(objectId, name)
+    this.#names.set(objectId, { full, short: line(full, maximumShort) })
     if (this.#names.size > maximumNames) this.#names.delete(this.#names.keys().next().value)
     if (this.#isReportDue) return
     this.#isReportDue = true

@@ -47,7 +47,7 @@ export class ObjectDetail {
   show(entry, owned, series) {
     const ui = this.#ui
     setText(ui.changed, `${dateTime(entry.changed)} · ${ago(entry.changed)}`)
-    setText(ui.owner, this.#names.of(entry.owner))
+    setText(ui.owner, this.#names.full(entry.owner))
     this.#showOwned(owned)
     setHidden(ui.values, series.length === 0)
     ui.plots.draw(series, Date.now(), entry.state === "gone" ? entry.changed : undefined)

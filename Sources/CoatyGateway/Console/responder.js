@@ -197,7 +197,7 @@ export class Responder {
     const text = data.error ? `${data.error.code} ${data.error.message}` : line(data.result)
     return h("li", { className: "answered-line" },
       h("span", { className: "num muted" }, clock(at)),
-      h("span", { className: "clip" }, this.#app.names.of(sender)),
+      h("span", { className: "clip", title: this.#app.names.uncut(sender) }, this.#app.names.of(sender)),
       h("span", { className: "clip mono" }, line(`${operation} → ${text}`)))
   }
 
@@ -264,7 +264,7 @@ class Call {
   /** Updates the shown age and the caller's name. */
   age() {
     if (!this.#ui) return
-    setText(this.#ui.sender, this.#app.names.of(this.frame.sourceId))
+    setText(this.#ui.sender, this.#app.names.full(this.frame.sourceId))
     setText(this.#ui.age, ago(this.#at))
   }
 

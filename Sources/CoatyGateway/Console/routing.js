@@ -272,7 +272,7 @@ class Routing {
 
   #draw() {
     if (!this.#chosen) return
-    const agentName = (id) => this.#app.names.of(id)
+    const agentName = (id) => this.#app.names.full(id)
     const { chosen } = this.#why
     const edges = edgesOf(this.#associations, this.#marks, chosen)
     this.#nodes = graphNodes(this.#chosen.nodes, edges, agentName)

@@ -6,11 +6,12 @@ import { h, isNarrow, setHidden, setText } from "./dom.js"
  * A list of rows.
  *
  * A `Row` is either a note or the texts of its cells. The tag cell may have a pattern or a kind; `drawPicture` draws the picture
- * cell. A `Cell` may consist of parts with separate texts. A part with `pick` has its own click action.
+ * cell, and `uncut` has the full texts of cells whose text is cut. A `Cell` may consist of parts with separate texts. A part with
+ * `pick` has its own click action.
  *
  * @typedef {string | { className: string, parts: { className?: string, pick?: string }[] }} Cell
  * @typedef {{ cells: (string | string[])[], pattern?: string, kind?: string, isDimmed?: boolean,
- *   drawPicture?: (cell: HTMLElement) => void } | { note: string }} Row
+ *   uncut?: Record<number, string | undefined>, drawPicture?: (cell: HTMLElement) => void } | { note: string }} Row
  */
 export class RowList {
   #list
@@ -93,6 +94,7 @@ export class RowList {
     if (isNote) return setText(row.note, shown.note)
     row.cells.forEach((cell, place) => {
       const content = shown.cells[place] ?? ""
+      setData(cell, "uncut", shown.uncut?.[place])
       if (typeof this.#cells[place] !== "string") {
         return [...cell.children].forEach((part, index) => setText(part, (Array.isArray(content) ? content[index] : content) ?? ""))
       }
