@@ -150,14 +150,14 @@ test("A request ends at its timeout, on an abort signal, and when its loop is le
   const WebSocket = recording()
   const client = connect(t, gateway.url, { WebSocket })
   await client.online()
-  const nobody = { event: "call", operation: "com.example.nobody", data: {} }
-  assert.deepEqual(await client.request(nobody, { timeout: 1 }).all(), { responses: [], reason: "timeout" })
+  const unanswered = { event: "call", operation: "com.example.nobody", data: {} }
+  assert.deepEqual(await client.request(unanswered, { timeout: 1 }).all(), { responses: [], reason: "timeout" })
 
   const signal = AbortSignal.abort()
-  assert.deepEqual(await client.request(nobody, { signal }).all(), { responses: [], reason: "cancelled" })
+  assert.deepEqual(await client.request(unanswered, { signal }).all(), { responses: [], reason: "cancelled" })
 
   const abortion = new AbortController()
-  const aborted = client.request(nobody, { timeout: maximumWait, signal: abortion.signal }).all()
+  const aborted = client.request(unanswered, { timeout: maximumWait, signal: abortion.signal }).all()
   abortion.abort()
   assert.deepEqual(await aborted, { responses: [], reason: "cancelled" })
 
