@@ -204,6 +204,15 @@ final class MosquittoClient {
         }
     }
 
+    /// Lets the kernel collect the packets that follow, or sends the collected ones.
+    func setCorked(_ isCorked: Bool) {
+        #if os(Linux)
+            guard let socket else { return }
+            var isOn: Int32 = isCorked ? 1 : 0
+            setsockopt(socket, Int32(IPPROTO_TCP), TCP_CORK, &isOn, socklen_t(MemoryLayout<Int32>.size))
+        #endif
+    }
+
     /// Writes the queued bytes.
     func write() throws(MosquittoError) {
         try check(mosquitto_loop_write(handle, 1))

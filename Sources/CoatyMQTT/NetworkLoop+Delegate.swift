@@ -12,7 +12,14 @@ extension NetworkLoop: MosquittoClientDelegate {
 
     func publicationWritten() {
         unwritten -= 1
-        session.publicationWritten()
+        written += 1
+    }
+
+    /// Reports the written publications to the session, with one lock for all of them.
+    func reportWritten() {
+        guard written > 0 else { return }
+        session.publicationsWritten(written)
+        written = 0
     }
 
     func received(topic: String, payload: [UInt8]) {

@@ -30,6 +30,8 @@ final class NetworkLoop {
     private var hasTakenDisconnect = false
     /// Number of publications that were handed over and are not yet written.
     var unwritten = 0
+    /// Number of publications that were written and are not yet reported to the session.
+    var written = 0
     /// Whether the socket is connected.
     private var isSocketConnected = false
     var client: MosquittoClient?
@@ -71,6 +73,7 @@ final class NetworkLoop {
     }
 
     private func endConnection(_ error: ConnectionError?) {
+        reportWritten()
         let refused = subscriptions.lost(isWriting: unwritten > 0, isLeaving: session.isLeaving, now: .now)
         for filter in refused {
             logger.error(
@@ -126,7 +129,7 @@ final class NetworkLoop {
 
     /// Connects, and moves bytes until the connection is lost or closed.
     private func serve(_ address: BrokerAddress) throws(ConnectionError) {
-        (refusal, lastUnsubscribe, unwritten, isSocketConnected) = (nil, nil, 0, false)
+        (refusal, lastUnsubscribe, unwritten, written, isSocketConnected) = (nil, nil, 0, 0, false)
         hasTakenDisconnect = false
         congestion = CongestionWatch()
         try options.tls?.checkFiles()
@@ -202,6 +205,7 @@ final class NetworkLoop {
             if options.tls != nil { try client.read() }
             return try client.write()
         }
+        defer { reportWritten() }
         if events & Int16(POLLOUT) != 0 { try client.write() }
         if events & ~Int16(POLLOUT) != 0 {
             try client.read()
@@ -227,11 +231,21 @@ final class NetworkLoop {
     /// - Returns: whether nothing is left to hand over now.
     private func carryOutOperations(_ client: MosquittoClient) throws(MosquittoError) -> Bool {
         guard session.isConnected else { return true }
+        // Several packets leave in one segment: most of the time of a small packet is spent in the kernels of both ends.
+        var isCorked = false
+        defer {
+            if isCorked { client.setCorked(false) }
+            reportWritten()
+        }
         for _ in 0..<Self.operationBatch {
             guard !client.wantsToWrite, client.socket != nil else { return true }
             if try sendSubscriptions(client) { continue }
             guard session.isLeaving || !subscriptions.holdsBack(now: .now), let operation = session.nextOperation()
             else { return true }
+            if !isCorked, session.hasOperations {
+                isCorked = true
+                client.setCorked(true)
+            }
             switch operation {
             case .subscribe(let requests): report(subscriptions.add(requests))
             case .unsubscribe(let selector):
@@ -291,6 +305,7 @@ final class NetworkLoop {
             // If the connection is lost, it was lost before this.
             unwritten -= 1
             guard error.isOperationAtFault else { throw error }
+            reportWritten()
             session.publicationRefused()
             logger.error("not published", metadata: ["topic": "\(topic)", "error": "\(connectionError(error, nil))"])
         }

@@ -95,7 +95,7 @@ final class RecordedSession: Sendable {
         subscriptions.receive(topic, payload, for: session)
     }
 
-    func publicationSent() { session.publicationWritten() }
+    func publicationSent() { session.publicationsWritten() }
     func publicationRefused() { session.publicationRefused() }
     func receivedTooLong() { session.dropped("a message that is too long", label: "") }
 

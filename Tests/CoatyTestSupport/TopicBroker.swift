@@ -110,7 +110,7 @@ final class TopicBroker: Sendable {
             case .unsubscribe(let selector):
                 report(state.withLock { $0.clients[id]?.unsubscribe(selector) ?? [] }, to: session)
             case .publish(let publication):
-                session.publicationWritten()
+                session.publicationsWritten()
                 deliver(Message(publication))
             case .disconnect:
                 return

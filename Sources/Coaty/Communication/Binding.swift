@@ -36,7 +36,7 @@ public enum SessionOperation: Sendable {
     case subscribe([SubscriptionRequest])
     /// End a subscription.
     case unsubscribe(EventSelector)
-    /// Publish. Reported by ``BindingSession/publicationWritten()`` or ``BindingSession/publicationRefused()``.
+    /// Publish. Reported by ``BindingSession/publicationsWritten(_:)`` or ``BindingSession/publicationRefused()``.
     case publish(Publication)
     /// Leave in an orderly way, so that the broker does not publish the farewell.
     case disconnect
@@ -126,11 +126,18 @@ public final class BindingSession: Sendable {
     /// stay in the outbox are kept when the connection is lost.
     public func nextOperation() -> SessionOperation? { session.nextOperation(life) }
 
-    /// Reports that the oldest publication that was taken and not yet reported is written.
-    public func publicationWritten() { session.publicationDone(isWritten: true, life: life) }
+    /// Whether ``nextOperation()`` has an operation. A binding can then send several operations together.
+    public var hasOperations: Bool { session.hasOperations(life) }
+
+    /// Reports that the oldest publications that were taken and not yet reported are written.
+    ///
+    /// - Parameter count: the number of publications.
+    public func publicationsWritten(_ count: Int = 1) {
+        session.publicationsDone(count, areWritten: true, life: life)
+    }
 
     /// Reports that the oldest publication that was taken and not yet reported can't be written and is given up.
-    public func publicationRefused() { session.publicationDone(isWritten: false, life: life) }
+    public func publicationRefused() { session.publicationsDone(1, areWritten: false, life: life) }
 }
 
 /// Receives the messages of a session.

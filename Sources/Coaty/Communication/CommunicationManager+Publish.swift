@@ -264,7 +264,7 @@ extension CommunicationManager {
         let publications = names.map { name in
             publication(Request.eventType, name: name, correlationId: correlationId, event.payload, request: id)
         }
-        let delivery = try session.publish(publications, holding: holding)
+        let delivery = try session.publish(publications, holding: holding, isBehindSubscription: true)
         let request = PendingRequest(
             delivery: delivery,
             onWithdraw: { [session] in session.withdraw(request: id, onlyIfUnsent: true) },

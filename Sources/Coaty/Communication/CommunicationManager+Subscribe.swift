@@ -54,7 +54,7 @@ extension CommunicationManager {
         try session.subscribe(rawTopic: topic, onStatus: onStatus, onGap: onGap, onEnd: onEnd, handler: handler)
     }
 
-    /// Observes the responses to a request.
+    /// Observes the responses to a request, which the caller publishes next.
     func subscribe<Event: CommunicationEvent>(
         responsesTo correlationId: CoatyUUID,
         onStatus: (@Sendable (SubscriptionStatus) -> Void)? = nil,
@@ -63,6 +63,7 @@ extension CommunicationManager {
     ) -> Subscription {
         session.subscribe(
             .responses(Event.eventType, correlationId: correlationId),
+            wakes: false,
             decode: decoder(nil),
             onStatus: onStatus,
             onEnd: onEnd,

@@ -93,7 +93,7 @@ public final class InMemoryBroker: Sendable {
             case .unsubscribe(let selector):
                 _ = state.withLock { $0.clients[id]?.selectors.remove(selector) }
             case .publish(let publication):
-                session.publicationWritten()
+                session.publicationsWritten()
                 deliver(publication)
             case .disconnect:
                 return

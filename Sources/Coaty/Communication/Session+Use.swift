@@ -4,24 +4,31 @@ extension Session {
 
     /// Queues publications, all or none.
     ///
-    /// - Parameter holding: released when all of them are written or given up.
+    /// - Parameters:
+    ///   - holding: released when all of them are written or given up.
+    ///   - isBehindSubscription: whether the caller has just subscribed without waking the binding.
     func publish(
         _ publications: [Publication],
-        holding: (any AnyObject & Sendable)? = nil
+        holding: (any AnyObject & Sendable)? = nil,
+        isBehindSubscription: Bool = false
     ) throws(CommunicationError) -> Delivery {
         var publications = publications
         if let holding {
             for index in publications.indices { publications[index].holding = holding }
         }
-        let (delivery, mustWake) = try core.withLock { core throws(CommunicationError) in
+        // Also if the outbox is full: others may have added operations behind the subscription.
+        var mustWake = isBehindSubscription
+        defer { if mustWake { binding.wake() } }
+        return try core.withLock { core throws(CommunicationError) in
             let wasEmpty = try core.outbox.publish(publications)
             for publication in publications { core.advertised.queued(publication) }
-            let sends = core.state.sends
-            if !sends { core.counts.deferred += publications.count }
-            return (sends ? Delivery.sent : .deferred, sends && wasEmpty)
+            guard core.state.sends else {
+                core.counts.deferred += publications.count
+                return .deferred
+            }
+            if wasEmpty { mustWake = true }
+            return .sent
         }
-        if mustWake { binding.wake() }
-        return delivery
     }
 
     /// Returns a number that is unique in the session.
@@ -41,16 +48,19 @@ extension Session {
         return isUnsent
     }
 
-    func publicationDone(isWritten: Bool, life: Int) {
+    /// Removes the oldest unwritten publications.
+    func publicationsDone(_ count: Int, areWritten: Bool, life: Int) {
         let (room, refused) = core.withLock { core -> ([@Sendable () -> Void], Int?) in
-            guard core.state.life == life, let publication = core.outbox.publicationDone() else { return ([], nil) }
-            var isKept = true
-            if isWritten {
+            guard core.state.life == life else { return ([], nil) }
+            var areKept = true
+            for _ in 0..<count {
+                guard let publication = core.outbox.publicationDone() else { break }
+                guard areWritten else { continue }
                 core.counts.published += 1
                 configuration.messageCounts.countPublished()
-                isKept = core.advertised.written(publication)
+                if !core.advertised.written(publication) { areKept = false }
             }
-            return (core.takeRoom(), isKept ? nil : core.advertised.refused)
+            return (core.takeRoom(), areKept ? nil : core.advertised.refused)
         }
         if let refused { log.reportNotShared(count: refused) }
         for action in room { action() }
@@ -86,9 +96,13 @@ extension Session {
 
     /// Adds an observer.
     ///
-    /// - Parameter onGap: called when the observer may have missed events although the connection is up.
+    /// - Parameters:
+    ///   - wakes: whether to wake the binding. If not, the caller wakes it by the publication that follows, so that both
+    ///     leave together.
+    ///   - onGap: called when the observer may have missed events although the connection is up.
     func subscribe<Event: Sendable>(
         _ selector: EventSelector,
+        wakes: Bool = true,
         decode: @escaping Dispatcher<Event>.Decoder,
         onStatus: (@Sendable (SubscriptionStatus) -> Void)? = nil,
         onGap: (@Sendable () -> Void)? = nil,
@@ -121,7 +135,7 @@ extension Session {
             }
         }
         if let status { status.begin(add) } else { _ = add() }
-        if mustWake { binding.wake() }
+        if mustWake && wakes { binding.wake() }
         return Subscription { [weak self] in self?.unsubscribe(selector, id: id) }
     }
 
@@ -254,6 +268,10 @@ extension Session {
             case .stopped, .starting, .leaving, .closed: true
             }
         }
+    }
+
+    func hasOperations(_ life: Int) -> Bool {
+        core.withLock { $0.state.life == life && $0.state.isConnected && $0.outbox.operations > 0 }
     }
 
     func nextOperation(_ life: Int) -> SessionOperation? {

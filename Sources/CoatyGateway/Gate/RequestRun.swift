@@ -142,7 +142,7 @@ final class RequestRun: Job {
             run.hold(pending)
             return run
         } catch {
-            _ = run.close()
+            run.close()
             throw error
         }
     }
@@ -215,7 +215,7 @@ final class RequestRun: Job {
     }
 
     /// Passes a response to the sink.
-    /// - Returns: the way in which it ends the request; nil if it does not.
+    ///
     /// - Returns: how it ends the request; nil if it does not.
     private func judge(_ arrival: Arrival) -> End? {
         guard let payload = visible(arrival.payload) else { return nil }
@@ -250,17 +250,21 @@ final class RequestRun: Job {
     // MARK: - End
 
     private func finish(_ end: End) {
-        guard close() else { return }
-        switch end {
-        case .done(let reason): sink.end(reason, isFiltered: isFiltered)
-        case .failed(let problem): sink.fail(problem)
+        // The client does not wait until the request is unsubscribed.
+        close {
+            switch end {
+            case .done(let reason): sink.end(reason, isFiltered: isFiltered)
+            case .failed(let problem): sink.fail(problem)
+            }
         }
     }
 
     /// Closes the run and releases its resources.
     ///
+    /// - Parameter onEnd: called before, if this call ended the run.
     /// - Returns: whether this call ended the run.
-    private func close() -> Bool {
+    @discardableResult
+    private func close(_ onEnd: () -> Void = {}) -> Bool {
         let (isFirst, request, deadline) = state.withLock { state -> (Bool, PendingRequest?, Deadline?) in
             defer {
                 state.isDone = true
@@ -269,7 +273,10 @@ final class RequestRun: Job {
             }
             return (!state.isDone, state.request.take(), state.deadline.take())
         }
-        if isFirst { count.end() }
+        if isFirst {
+            count.end()
+            onEnd()
+        }
         // Outside the lock, because cancelling unsubscribes.
         request?.cancel()
         deadline?.cancel()

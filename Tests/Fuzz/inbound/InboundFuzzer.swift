@@ -62,7 +62,7 @@ private final class Agent: Sendable {
         // Outgoing operations are discarded, as if the broker had accepted them.
         while let operation = session.nextOperation() {
             switch operation {
-            case .publish: session.publicationWritten()
+            case .publish: session.publicationsWritten()
             case .subscribe(let requests): subscriptions.withLock { _ = $0.add(requests) }
             case .unsubscribe(let selector): subscriptions.withLock { _ = $0.remove(selector) }
             case .disconnect: break
