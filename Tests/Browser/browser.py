@@ -1,4 +1,4 @@
-"""A real browser with the console in it, and the case that all tests of the console begin with."""
+"""Chromium, and the base class of all tests of the console."""
 
 import os
 import pathlib
@@ -19,23 +19,24 @@ from stack import eventually
 WIDE = (1280, 800)
 NARROW = (390, 844)
 
-# Where the run keeps what it writes, and the programs under test; `run` sets both.
+# The folder for output, and the folder of the programs under test. `run` sets both.
 OUT = pathlib.Path(os.environ["BROWSER_TEST_OUT"])
 PROGRAMS = pathlib.Path(os.environ["BROWSER_TEST_PROGRAMS"])
 
 # A public name that the browser resolves to 127.0.0.1.
 REBOUND = "rebound.example"
 
-# What the browser itself logs when a server is away.
+# Errors that the browser logs while a server is not running.
 NETWORK = r"net::ERR_|WebSocket connection to .* failed"
 
-# From before the page's own scripts: what the policy refuses, and what would be called by code in texts.
+# Runs before the page's scripts: records violations of the policy, and calls by texts that run as code.
 WATCH = """
 window.watched = { violations: [], ran: [] }
 addEventListener("securitypolicyviolation", (event) =>
   watched.violations.push(`${event.effectiveDirective}: ${event.blockedURI} ${event.sample}`))
 """
 
+# Functions for scripts: `all` returns visible elements, `nameOf` an accessible name, `text` a text, and `shown` the current view.
 LIBRARY = """
 const isSeen = (element) => element.checkVisibility({ visibilityProperty: true })
 const text = (element) => element.textContent.replace(/\\s+/g, " ").trim()
@@ -48,38 +49,38 @@ const all = (selector, root = document) => [...(root ?? document).querySelectorA
 class Browser:
     """Chromium with an empty profile.
 
-    - Parameters: its size in CSS pixels, of which a narrow one is a phone's; `light` or `dark`.
+    A size is in CSS pixels; a narrow one emulates a phone. A scheme is `light` or `dark`.
     """
 
     def __init__(self, folder, size=WIDE, scheme="light"):
         folder.mkdir(parents=True, exist_ok=True)
         self._profile = tempfile.mkdtemp(prefix="profile-", dir=folder)
         options = webdriver.ChromeOptions()
-        options.binary_location = str(_mortal(folder, "/usr/bin/chromium"))
+        options.binary_location = str(_wrapped(folder, "/usr/bin/chromium"))
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         for argument in (
             *("--headless=new", f"--user-data-dir={self._profile}", f"--window-size={WIDE[0]},{WIDE[1]}"),
             *("--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--force-device-scale-factor=1"),
             *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--lang=en-US"),
-            # The name of a foreign site that resolves to this machine.
+            # The host name of a foreign site, which resolves to this machine.
             f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
-            # Without it, pages that were left would keep their connections.
+            # Pages in this cache keep their connections.
             "--disable-features=BackForwardCache",
-            # Exact figures, and the collection of garbage on demand.
+            # Exact heap sizes, and garbage collection on demand.
             *("--enable-precise-memory-info", "--js-flags=--expose-gc"),
-            # As root there is no sandbox; what is loaded is the gateway's own.
+            # Chromium has no sandbox for root. Only pages of the test are loaded.
             *(("--no-sandbox",) if os.geteuid() == 0 else ()),
         ):
             options.add_argument(argument)
         service = Service(
-            executable_path=str(_mortal(folder, "/usr/bin/chromedriver")),
+            executable_path=str(_wrapped(folder, "/usr/bin/chromedriver")),
             log_output=str(folder / f"chromedriver-{uuid.uuid4()}.log"),
         )
         self.driver = webdriver.Chrome(options=options, service=service)
         self.driver.set_script_timeout(2 * stack.PATIENCE)
         self.cdp("Page.enable")
         self.cdp("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
-        self.look(size, scheme)
+        self.set_appearance(size, scheme)
         self._problems = []
 
     def quit(self):
@@ -89,18 +90,18 @@ class Browser:
     def cdp(self, command, **parameters):
         return self.driver.execute_cdp_cmd(command, parameters)
 
-    def look(self, size, scheme):
-        """Sets the size and the colour scheme."""
+    def set_appearance(self, size, scheme):
+        """Sets the size and the color scheme."""
         width, height = size
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 720}
         self.cdp("Emulation.setDeviceMetricsOverride", **metrics)
         features = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
         self.cdp("Emulation.setEmulatedMedia", features=[{"name": name, "value": value} for name, value in features.items()])
 
-    # What the page is asked, and does.
+    # The page.
 
     def js(self, script, *arguments):
-        """What a function body gives, which may use `all(selector, root)`, `nameOf`, `text`, `shown()` and `isSeen`."""
+        """Runs a function body and returns its result. The body may use the functions of `LIBRARY`."""
         return self.driver.execute_script(LIBRARY + script, *arguments)
 
     def open(self, url):
@@ -108,14 +109,14 @@ class Browser:
         self.driver.get(url)
 
     def wait(self, what, script, *arguments, seconds=stack.PATIENCE):
-        """What a function body gives, as soon as it is true."""
+        """Returns the result of a function body as soon as it is true."""
         return eventually(what, lambda: self.js(script, *arguments), seconds)
 
     def wait_for_connection(self, text="Online"):
         self.wait(f"the connection is {text}", "return text(document.getElementById('connection')).startsWith(arguments[0])", text)
 
     def go(self, title):
-        """Goes to a view by its link."""
+        """Opens a view by its link."""
         script = """
         const link = document.querySelector(`nav a[href="#${arguments[0]}"]`)
         return link && isSeen(link) ? link : null
@@ -125,7 +126,7 @@ class Browser:
         self.wait(f"the view {title}", "return shown()?.querySelector('h1')?.textContent === arguments[0]", title)
 
     def find(self, selector, name=None, within=None):
-        """The first element that is seen, of this accessible name, in the view that is shown or in an element."""
+        """Returns the first visible element with an accessible name, in the current view or in an element."""
         script = """
         return all(arguments[0], arguments[2] ?? shown()).find((element) => arguments[1] === null || nameOf(element) === arguments[1])
         """
@@ -138,7 +139,7 @@ class Browser:
         self.button(name, within).click()
 
     def choose_objects(self):
-        """Shows the objects rather than the agents that are alive; the button says how many there are."""
+        """Shows the objects instead of the agents. The label of the button contains their number."""
         self.wait("the button Objects", """return all("button", shown()).find((button) => /^Objects \\d/.test(text(button)))""").click()
 
     def field(self, label, within=None):
@@ -157,7 +158,7 @@ class Browser:
         return field
 
     def choose(self, label, option, within=None):
-        """Chooses of a select the option of which this is the text, or a part of it."""
+        """Chooses the option of a select whose text contains this text."""
         script = """
         const option = [...arguments[0].options].find((option) => text(option).includes(arguments[1]))
         if (!option) return false
@@ -176,14 +177,14 @@ class Browser:
         self.wait(f"the text {value!r}", script, value, selector)
 
     def wait_for_row(self, value, list_name="Events"):
-        """The button of the row that has this text."""
+        """Returns the button of the row that contains a text."""
         script = """
         return all(`[aria-label="${arguments[1]}"] li button`).find((row) => row.textContent.includes(arguments[0]))
         """
         return self.wait(f"a row with {value!r}", script, value, list_name)
 
     def plot(self, name, within=None):
-        """The label of the plot of a value; None if there is none."""
+        """Returns the label of the plot of a value; None if there is no plot."""
         script = """
         const plot = all("figure.plot", arguments[1]).find((plot) => text(plot.querySelector(".plot-name")) === arguments[0])
         return plot ? plot.querySelector("svg").getAttribute("aria-label") : null
@@ -194,13 +195,13 @@ class Browser:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.driver.save_screenshot(str(path))
 
-    # What has gone wrong.
+    # Problems.
 
     def _note(self):
         try:
             seen = self.js("const seen = window.watched ?? {}; window.watched = { violations: [], ran: [] }; return seen")
         except WebDriverException as problem:
-            seen = {"violations": [f"the page does not answer: {problem}"]}
+            seen = {"violations": [f"the page does not respond: {problem}"]}
         self._problems += [f"violation of the policy: {violation}" for violation in seen.get("violations", [])]
         self._problems += [f"a text ran as code: {code}" for code in seen.get("ran", [])]
         for entry in self.driver.get_log("browser"):
@@ -208,15 +209,15 @@ class Browser:
                 self._problems.append(entry["message"])
 
     def problems(self, allowed=None):
-        """Takes what was refused by the policy, ran, or was logged as an error since the last time."""
+        """Removes and returns the violations, texts that ran as code, and logged errors since the last call."""
         self._note()
         problems, self._problems = self._problems, []
         return [problem for problem in problems if not (allowed and re.search(allowed, problem))]
 
 
-def _mortal(folder, program):
-    """A program that starts another one, which is gone with who started it."""
-    path = folder / f"mortal-{pathlib.Path(program).name}"
+def _wrapped(folder, program):
+    """Returns a wrapper that starts a program and ends it when the parent process ends."""
+    path = folder / f"wrapped-{pathlib.Path(program).name}"
     if not path.exists():
         path.write_text(f'#!/bin/sh\nexec setpriv --pdeathsig KILL -- {program} "$@"\n')
         path.chmod(0o755)
@@ -224,14 +225,13 @@ def _mortal(folder, program):
 
 
 class ConsoleCase(unittest.TestCase):
-    """A case with a stack and a browser of its own.
+    """A test case with a separate stack and browser.
 
-    Each test ends with the check that nothing was refused by the policy, and that no error was logged but those that
-    match `allowed`.
+    After each test, it checks that there was no violation of the policy, and that all logged errors match `allowed`.
     """
 
     allowed = None
-    # Which view each test begins with.
+    # The view that each test opens first.
     view = "feed"
 
     @classmethod
@@ -247,17 +247,17 @@ class ConsoleCase(unittest.TestCase):
 
     @classmethod
     def begin(cls):
-        """Starts what the tests of the class share."""
+        """Starts the processes that the tests of the class share."""
         cls.broker = cls.stack.broker()
         cls.gateway = cls.stack.gateway(cls.broker)
 
     def setUp(self):
-        # Also where the page does not come up: then it says why.
+        # Before the page is opened: if that fails, the problems explain it.
         self.addCleanup(self.check_problems)
         self.open()
 
     def open(self, view=None):
-        # The same URL but for the fragment would not be loaded anew.
+        # A URL that differs only in its fragment would not load the page again.
         self.browser.open("about:blank")
         self.browser.open(f"{self.gateway.url}/#{view or self.view}")
         self.browser.wait_for_connection()

@@ -1,4 +1,4 @@
-"""Firefox over WebDriver BiDi, which it speaks without geckodriver: Debian does not package that."""
+"""Firefox over WebDriver BiDi, without geckodriver, which Debian does not package."""
 
 import itertools
 import json
@@ -86,7 +86,7 @@ class Firefox:
         return eventually(what, lambda: self.js(script, *arguments))
 
     def press(self, name):
-        """Clicks the button or the link with this accessible name in the view that is shown."""
+        """Clicks the button or the link with an accessible name in the current view."""
         script = """
         const found = all("button, a, summary, [role=button]", shown()).find((element) => nameOf(element) === arguments[0])
         found?.click()
@@ -95,13 +95,13 @@ class Firefox:
         self.wait(f"the button {name}", script, name)
 
     def press_keys(self, *keys):
-        """Presses keys. The page hears them, but a button is not pressed by Enter: without a window, the page has no focus."""
+        """Presses keys. The page receives them, but Enter does not press a button: without a window, the page has no focus."""
         actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
         sources = [{"type": "key", "id": "keyboard", "actions": actions}]
         self.command("input.performActions", context=self._page, actions=sources)
 
     def problems(self):
-        """Takes the logged errors, and what the policy refused."""
+        """Removes and returns the logged errors and the violations of the policy."""
         self._note_violations()
         errors, self._errors = self._errors, []
         return errors

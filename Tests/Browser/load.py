@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Publishes Channel events at a rate, and says how many they were: load PORT RATE SECONDS [NAMESPACE]
+"""Publishes Channel events at a rate, and prints their number: load PORT RATE SECONDS [NAMESPACE]
 
-It speaks MQTT 3.1.1 with QoS 0 over a plain socket, in batches of a hundredth of a second. The events are numbered from 0,
-and come from one agent that advertises nothing. It prints {"sent":…,"seconds":…}.
+Uses MQTT 3.1.1 with QoS 0 over a plain socket, and sends a batch every hundredth of a second. The events are numbered from 0, and
+have one sender, which is not advertised. Prints {"sent": …, "seconds": …}.
 """
 
 import json
@@ -17,7 +17,7 @@ NAME = "Temperature of the hall, sensor"
 
 
 def template(namespace):
-    """A packet whose number, of seven digits, is left to `%`."""
+    """Returns a packet with a placeholder `%07d` for the number of the event."""
     thing = {
         "coreType": "CoatyObject",
         "objectType": "com.example.Reading",
@@ -46,7 +46,7 @@ def main():
                 sent = due
             time.sleep(max(0, start + sent / rate - time.monotonic()))
         taken = time.monotonic() - start
-        # DISCONNECT: the broker has read all that came before when it closes.
+        # DISCONNECT: when the broker closes the connection, it has read all packets before.
         link.sendall(bytes([0xE0, 0]))
         link.recv(1)
     print(json.dumps({"sent": sent, "seconds": round(taken, 2)}), flush=True)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Takes screenshots of the console with lively data.
+"""Takes screenshots of the console with live data.
 
 usage: screenshots.py [IMAGES]
 
-With IMAGES those of the README, small; without, of every view, light and dark, wide and narrow, in the folder
-`screenshots` of the run.
+With IMAGES, it takes the images of the README. Without, it takes every view, in both color schemes and sizes, and writes the
+screenshots to the folder `screenshots` of the run.
 """
 
 import pathlib
@@ -16,14 +16,14 @@ import stack
 from browser import NARROW, OUT, PROGRAMS, WIDE, Browser
 
 NAMESPACE = stack.TEMPERATURE_NAMESPACE
-LOOKS = [(name, size, scheme) for name, size in (("wide", WIDE), ("narrow", NARROW)) for scheme in ("light", "dark")]
-VIEWS = ["feed", "alive", "send", "routing", "gateway"]
-# Milliseconds between two values of the example's sources, so that values come soon.
+APPEARANCES = [(name, size, scheme) for name, size in (("wide", WIDE), ("narrow", NARROW)) for scheme in ("light", "dark")]
+VIEWS = ["feed", "alive", "send", "routing", "gateway", "access"]
+# Milliseconds between two values of the example's sources.
 UPDATE_RATE = 1000
 
 
 class Scene:
-    """A network in which something happens, and a page that has seen it."""
+    """A network with events, and a page that has received them."""
 
     def __init__(self, folder):
         shutil.rmtree(folder, ignore_errors=True)
@@ -47,18 +47,18 @@ class Scene:
             self.stack.example(self.broker, "io-routing-actor", state, UPDATE_RATE)
         self.stack.example(self.broker, "io-routing-sources", UPDATE_RATE)
         agent = self.stack.agent(self.broker, NAMESPACE)
-        self.talk(agent)
+        self.publish_events(agent)
         self.browser.wait_for_row("com.example.add")
 
-    def talk(self, agent):
+    def publish_events(self, agent):
         gateway = self.gateway
         doors = [gateway.advertise(f"{side} door", "com.example.Door", isOpen=False) for side in ("North", "South", "Garden")]
         lamp = gateway.advertise("Lamp over the stairs", "com.example.Lamp", isOn=False, brightness=40)
         thing = {"coreType": "CoatyObject", "objectType": "com.example.Robot", "objectId": agent.id[:-4] + "0001", "name": "Fork lift 2"}
-        agent.say(publish="advertise", data={"object": thing | {"battery": 81, "isCharging": False}})
+        agent.instruct(publish="advertise", data={"object": thing | {"battery": 81, "isCharging": False}})
         gateway.curl("POST", "/v1/discover?limit=2&timeout=1000", {"objectTypes": ["com.example.Thing"]})
         gateway.curl("POST", "/v1/query?limit=1", {"objectTypes": ["com.example.Thing"]})
-        agent.say(publish="channel", channelId="news", data={"object": thing | {"name": "Shift begins"}})
+        agent.instruct(publish="channel", channelId="news", data={"object": thing | {"name": "Shift begins"}})
         for door in doors[:2]:
             gateway.advertise(door["name"], door["objectType"], objectId=door["objectId"], isOpen=True)
         gateway.advertise(lamp["name"], lamp["objectType"], objectId=lamp["objectId"], isOn=True, brightness=90)
@@ -66,7 +66,7 @@ class Scene:
         gateway.curl("POST", "/v1/call/com.example.add?limit=1", {"parameters": [3, 4]})
 
     def go(self, view):
-        """Shows a view as somebody sees it who uses it."""
+        """Opens a view, and waits until it shows data."""
         browser = self.browser
         browser.driver.find_element("css selector", f'nav a[href="#{view}"]').click()
         browser.wait(f"the view {view}", "return shown()?.classList.contains(arguments[0])", f"view-{view}")
@@ -105,11 +105,14 @@ class Scene:
     def show_gateway(self):
         self.browser.wait("rates", """return all(".spark-line").some((line) => (line.getAttribute("d") ?? "").length > 60)""")
 
+    def show_access(self):
+        self.browser.find('[aria-label="What may I do, and why not?"]')
+
     def open_detail(self, view):
-        """Opens what of a view can be opened; whether something can."""
+        """Opens the detail of a view, and returns whether it has one."""
         browser = self.browser
         if view == "feed":
-            # Rows that move would slip away from below the click.
+            # Otherwise, rows could move before the click.
             browser.press("Pause")
             browser.wait_for_row("com.example.add").click()
         elif view == "alive":
@@ -119,9 +122,19 @@ class Scene:
             browser.choose("Actor", "Temperature Actor 2")
             browser.press("Why?")
             browser.wait("the mark", "return all('svg [data-mark=explained]').length === 1")
+        elif view == "access":
+            browser.choose("Pattern", "channel")
+            browser.fill("Channel", "news")
+            browser.press("Check")
+            browser.wait_for_text("Allowed", ".notice")
         else:
             return False
         return True
+
+    def open_help(self):
+        """Opens the dialog with the keys and the color scheme."""
+        self.browser.press_keys("?")
+        self.browser.wait("the dialog", "return document.querySelector('dialog').open")
 
     def close_detail(self, view):
         if view in ("feed", "alive"):
@@ -139,22 +152,27 @@ def take_all(folder):
         browser.wait_for_connection()
         for view in VIEWS:
             browser.driver.find_element("css selector", f'nav a[href="#{view}"]').click()
-            for name, size, scheme in LOOKS:
-                browser.look(size, scheme)
+            for name, size, scheme in APPEARANCES:
+                browser.set_appearance(size, scheme)
                 snap(browser, folder / f"{view}-empty-{name}-{scheme}.png")
-            browser.look(WIDE, "light")
+            browser.set_appearance(WIDE, "light")
         scene.begin()
         for view in VIEWS:
             scene.go(view)
-            for name, size, scheme in LOOKS:
-                browser.look(size, scheme)
+            for name, size, scheme in APPEARANCES:
+                browser.set_appearance(size, scheme)
                 snap(browser, folder / f"{view}-{name}-{scheme}.png")
-            for name, size, scheme in LOOKS:
-                browser.look(size, scheme)
+            for name, size, scheme in APPEARANCES:
+                browser.set_appearance(size, scheme)
                 if scene.open_detail(view):
                     snap(browser, folder / f"{view}-opened-{name}-{scheme}.png")
                     scene.close_detail(view)
-            browser.look(WIDE, "light")
+            browser.set_appearance(WIDE, "light")
+        scene.go(VIEWS[0])
+        scene.open_help()
+        for name, size, scheme in APPEARANCES:
+            browser.set_appearance(size, scheme)
+            snap(browser, folder / f"help-{name}-{scheme}.png")
         print(f"{len(list(folder.iterdir()))} screenshots: {folder}")
     finally:
         scene.stop()
@@ -180,7 +198,7 @@ def take_for_readme(folder):
 
 
 def snap(browser, path):
-    # Drawn in the look that was set: two frames later.
+    # The size and the scheme take effect within two frames.
     browser.driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[arguments.length - 1]))")
     browser.screenshot(path)
 

@@ -1,4 +1,4 @@
-"""The real gateway, brokers, agents and curl, on free ports of 127.0.0.1, for tests of the console."""
+"""Gateways, brokers, agents and curl for tests of the console, on free ports of 127.0.0.1."""
 
 import contextlib
 import http.server
@@ -17,7 +17,7 @@ import uuid
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent.parent
-# Seconds: much more than anything takes on a busy machine.
+# Seconds. No condition takes as long, not even on a busy machine.
 PATIENCE = 30
 TICK = 0.02
 
@@ -26,9 +26,9 @@ TEMPERATURE_NAMESPACE = "com.iorouting"
 
 
 def eventually(what, condition, seconds=PATIENCE):
-    """What the condition gives, as soon as it is true.
+    """Returns the result of a condition as soon as it is true.
 
-    Raises AssertionError where it does not become true in time, with what it gave at last.
+    Raises AssertionError with the last result if the condition does not become true in time.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -36,7 +36,7 @@ def eventually(what, condition, seconds=PATIENCE):
         if result:
             return result
         if time.monotonic() > deadline:
-            raise AssertionError(f"in vain: {what} ({result!r})")
+            raise AssertionError(f"not within {seconds} seconds: {what} (last: {result!r})")
         time.sleep(TICK)
 
 
@@ -47,7 +47,7 @@ def free_port():
 
 
 class Child:
-    """A process with its output in files; it is gone with the test process at the latest."""
+    """A process whose output is written to files. It ends at the latest when the test process ends."""
 
     def __init__(self, log, command, environment=None, stdin=subprocess.DEVNULL):
         self.log = log
@@ -66,12 +66,12 @@ class Child:
         return self.log.with_suffix(".out").read_text(errors="replace")
 
     def wait_for_output(self, what, pattern):
-        """The match of a regular expression in standard output."""
+        """Returns the match of a regular expression in standard output."""
 
         def found():
             match = re.search(pattern, self.output, re.MULTILINE)
             if match is None and self.process.poll() is not None:
-                raise AssertionError(f"{what}: it has ended with {self.process.returncode}:\n{self.log.read_text()}")
+                raise AssertionError(f"{what}: the process has ended with {self.process.returncode}:\n{self.log.read_text()}")
             return match
 
         return eventually(f"{what} in {self.log.with_suffix('.out')}", found)
@@ -92,14 +92,14 @@ class Child:
 
 
 class Broker:
-    """A mosquitto of a test's own, which can be killed and started anew on its port."""
+    """A mosquitto that can be killed and started again on its port."""
 
     def __init__(self, folder):
         self.port = free_port()
         self._log = folder / f"mosquitto-{self.port}.log"
         self._configuration = folder / f"mosquitto-{self.port}.conf"
         lines = [f"listener {self.port} 127.0.0.1", "allow_anonymous true", "persistence false", "log_dest stderr"]
-        # Load is published with QoS 0 by one client: what the broker drops of it would be nobody's to tell.
+        # No limits: the tests of the load count every event.
         lines += ["max_queued_messages 0", "max_queued_bytes 0"]
         if os.geteuid() == 0:
             lines.append("user root")
@@ -129,18 +129,18 @@ class Broker:
 
 
 def connect_mqtt(port):
-    """A socket to a broker that has accepted an MQTT 3.1.1 connection without keepalive."""
+    """Returns a socket with an accepted MQTT 3.1.1 connection without keepalive."""
     link = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
     link.sendall(bytes([0x10, 12, 0, 4, 0x4D, 0x51, 0x54, 0x54, 4, 2, 0, 0, 0, 0]))
     answer = link.recv(4)
     if answer != bytes([0x20, 2, 0, 0]):
         link.close()
-        raise ConnectionError(f"the broker refuses: {answer!r}")
+        raise ConnectionError(f"the broker refuses the connection: {answer!r}")
     return link
 
 
 def publish_packet(topic, payload):
-    """A PUBLISH of QoS 0 of MQTT 3.1.1."""
+    """Returns an MQTT 3.1.1 PUBLISH packet with QoS 0."""
     rest = len(topic) + 2 + len(payload)
     head = bytearray([0x30])
     while True:
@@ -152,11 +152,11 @@ def publish_packet(topic, payload):
 
 
 def has_retained(broker, topic):
-    """Whether the broker keeps a message on a topic."""
+    """Returns whether the broker retains a message on a topic."""
     name = topic.encode()
     with connect_mqtt(broker.port) as link:
         link.sendall(bytes([0x82, 5 + len(name), 0, 1, 0, len(name)]) + name + bytes([0]))
-        # A retained message follows the SUBACK at once, and the answer to a ping comes last.
+        # A retained message follows the SUBACK at once, and the response to a ping comes last.
         link.sendall(bytes([0xC0, 0]))
         answer = b""
         while not answer.endswith(bytes([0xD0, 0])):
@@ -164,15 +164,15 @@ def has_retained(broker, topic):
     return len(answer) > 5 + 2
 
 
-def say(broker, topic, data):
-    """Publishes JSON on any topic, as an agent that checks nothing might."""
+def publish_json(broker, topic, data):
+    """Publishes JSON on any topic, without the checks of an agent."""
     with connect_mqtt(broker.port) as link:
         link.sendall(publish_packet(topic.encode(), json.dumps(data).encode()) + bytes([0xE0, 0]))
         link.recv(1)
 
 
 class PageServer:
-    """Serves the files of a folder on a port of 127.0.0.1, as the origin of a page."""
+    """Serves the files of a folder on a port of 127.0.0.1, as a separate origin."""
 
     class Server(http.server.ThreadingHTTPServer):
         connections = ()
@@ -187,7 +187,7 @@ class PageServer:
                 super().__init__(*arguments, directory=folder)
 
             def do_GET(self):
-                # Browsers ask for it by themselves.
+                # Browsers request it automatically.
                 if self.path == "/favicon.ico":
                     self.send_response(204)
                     self.end_headers()
@@ -208,14 +208,14 @@ class PageServer:
     def stop(self):
         self._server.shutdown()
         self._server.server_close()
-        # Browsers connect in advance: a request on such a connection would still be answered.
+        # Browsers connect in advance. Requests on such a connection would still be served.
         for connection in self._server.connections:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
 
 class Gateway:
-    """The gateway under test, which can be killed and started anew on its port."""
+    """The gateway under test. It can be killed and started again on its port."""
 
     def __init__(self, folder, programs, broker, *arguments, environment=None):
         self.port = free_port()
@@ -237,17 +237,17 @@ class Gateway:
         self._child.kill()
 
     def reload(self):
-        """Has it read its access configuration again."""
+        """Reloads its access configuration."""
         self._child.process.send_signal(signal.SIGHUP)
 
     def stop(self):
         self._child.end()
         status = self._child.process.returncode
         if status not in (0, -signal.SIGKILL):
-            raise AssertionError(f"the gateway has ended with {status}: see {self._log}")
+            raise AssertionError(f"the gateway ended with {status}: see {self._log}")
 
     def curl(self, method, path, body=None, content_type="application/json"):
-        """What curl gets, as JSON."""
+        """Runs curl, and returns the response as JSON."""
         return json.loads(self.start_curl(method, path, body, content_type).communicate(timeout=2 * PATIENCE)[0])
 
     def start_curl(self, method, path, body=None, content_type="application/json"):
@@ -257,7 +257,7 @@ class Gateway:
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def advertise(self, name, object_type="com.example.Thing", **properties):
-        """Advertises an object by curl, and returns it."""
+        """Advertises an object with curl, and returns it."""
         thing = {
             "coreType": "CoatyObject",
             "objectType": object_type,
@@ -271,9 +271,9 @@ class Gateway:
 
 
 class TestAgent:
-    """Tests/TestAgent: an agent of another process, which says what it is told to."""
+    """Tests/TestAgent: an agent in another process, which publishes on instruction."""
 
-    # It is no test case.
+    # Not a test case.
     __test__ = False
 
     def __init__(self, folder, programs, broker, namespace="-"):
@@ -281,13 +281,13 @@ class TestAgent:
         self._child = Child(log, [programs / "test-agent", broker.url, namespace], stdin=subprocess.PIPE)
         self.id = self._child.wait_for_output("the test agent is ready", r'^\{"ready":"([^"]+)"')[1]
 
-    def say(self, **instruction):
-        """`publish` or `request`, `data`, and perhaps `channelId`, `topic` or `operation`."""
+    def instruct(self, **instruction):
+        """Publishes an event or sends a request: `publish` or `request`, `data`, and `channelId`, `topic` or `operation`."""
         self._child.process.stdin.write(json.dumps(instruction).encode() + b"\n")
         self._child.process.stdin.flush()
 
     def wait_for(self, kind, name):
-        """The first line that is `kind` (`event` or `response`) of this name."""
+        """Returns the first output line of a kind (`event` or `response`) with a name."""
 
         def found():
             lines = [json.loads(line) for line in self._child.output.split("\n")[:-1]]
@@ -300,7 +300,7 @@ class TestAgent:
 
 
 class Stack:
-    """What a test case runs, which ends all together in the reverse order."""
+    """The processes of a test case. `stop` ends them in reverse order."""
 
     def __init__(self, folder, programs):
         folder.mkdir(parents=True, exist_ok=True)
@@ -315,7 +315,7 @@ class Stack:
         return self._keep(Gateway(self.folder, self.programs, broker, *arguments, environment=environment))
 
     def router(self, broker):
-        """The gateway of Examples/io-routing."""
+        """Starts the gateway of Examples/io-routing."""
         return self.gateway(broker, "--config", ROOT / "Examples/io-routing/gateway.yaml")
 
     def pages(self, folder=None, port=0):
@@ -325,7 +325,7 @@ class Stack:
         return self._keep(TestAgent(self.folder, self.programs, broker, namespace))
 
     def example(self, broker, name, *arguments):
-        """A program of Examples."""
+        """Starts a program of Examples."""
         log = self.folder / f"{'-'.join((name, *map(str, arguments)))}-{uuid.uuid4()}.log"
         child = Child(log, [self.programs / name, *arguments], {"COATY_BROKER": broker.url})
         self._parts.append(child.end)

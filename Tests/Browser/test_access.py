@@ -1,4 +1,4 @@
-"""Signing in, and what the console offers by the user's roles."""
+"""Signing in, and the parts of the console that the user's roles permit."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ from browser import NETWORK, ConsoleCase
 from test_accessibility import AccessibilityCase
 
 ADMIN = "coaty_test-admin-token"
-# Browsers ask for the icon of a file that is no page.
+# Browsers request an icon for a file that is not a page.
 DENIED = NETWORK + r"|status of (401|403|429)|favicon"
 
 ROLES = {
@@ -27,7 +27,7 @@ def token_of(name):
 
 
 def token_entry(name, secret, role, **members):
-    """A token of an access configuration."""
+    """Returns a token entry of an access configuration."""
     return {"name": name, "sha256": hashlib.sha256(secret.encode()).hexdigest(), "roles": [role]} | members
 
 
@@ -36,7 +36,7 @@ class AccessCase(AccessibilityCase):
     view = ""
 
     def open(self, fragment=None):
-        """Opens the console in a tab that keeps no token."""
+        """Opens the console in a tab without a stored token."""
         browser = self.browser
         browser.open(f"{self.gateway.url}/console/icon.svg")
         browser.js("sessionStorage.clear()")
@@ -158,7 +158,7 @@ class TokenTests(AccessCase):
 
 
 class ConfiguredCase(AccessCase):
-    """A gateway with a configuration file, which `configure` writes."""
+    """Tests of a gateway whose configuration file is written by `configure`."""
 
     @classmethod
     def begin(cls):
@@ -201,7 +201,7 @@ class RoleTests(ConfiguredCase):
     def test_viewer_has_no_publish_controls(self):
         self.sign_in(token_of("viewer"))
         self.assertEqual(self.links(), ["#alive", "#gateway", "#access"])
-        # A link that is not for this user leads to the first view that is.
+        # A link to a view that the user may not use leads to the first permitted view.
         self.browser.js("location.hash = '#send'")
         self.browser.go("Gateway")
         self.assertEqual(self.browser.js("return all('[aria-label=\"Slow consumers\"]').map(text)"),

@@ -1,4 +1,4 @@
-"""Every view by the rules of axe-core, and by keyboard alone."""
+"""Checks every view with axe-core, and uses the console with the keyboard only."""
 
 import pathlib
 
@@ -11,24 +11,24 @@ from test_gateway import slow_consumer
 
 AXE = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
 VIEWS = ["feed", "alive", "send", "routing", "gateway", "access"]
-LOOKS = [(size, scheme) for size in (WIDE, NARROW) for scheme in ("light", "dark")]
+APPEARANCES = [(size, scheme) for size in (WIDE, NARROW) for scheme in ("light", "dark")]
 SERIOUS = ("serious", "critical")
 
 
 class AccessibilityCase(ConsoleCase):
     def setUp(self):
-        self.browser.look(WIDE, "light")
+        self.browser.set_appearance(WIDE, "light")
         super().setUp()
 
     def check(self, what):
-        """Looks at what is shown in each size and colour scheme."""
+        """Checks the current page in each size and color scheme."""
         found = {}
-        for size, scheme in LOOKS:
-            self.browser.look(size, scheme)
+        for size, scheme in APPEARANCES:
+            self.browser.set_appearance(size, scheme)
             result = self.findings()
             for finding in result:
                 found.setdefault(finding, []).append(f"{size[0]} {scheme}")
-        self.browser.look(WIDE, "light")
+        self.browser.set_appearance(WIDE, "light")
         self.assertEqual([f"{what}: {finding}: {', '.join(looks)}" for finding, looks in found.items()], [])
 
     def findings(self):
@@ -36,7 +36,7 @@ class AccessibilityCase(ConsoleCase):
             self.browser.cdp("Runtime.evaluate", expression=AXE)
         script = """
         const done = arguments[arguments.length - 1]
-        // A frame later everything has the look that was set.
+        // The size and the scheme take effect with the next frame.
         requestAnimationFrame(() => axe.run(document, { resultTypes: ["violations"] }).then(
           ({ violations }) => done(violations.filter(({ impact }) => arguments[0].includes(impact)).flatMap(({ id, help, nodes }) =>
             nodes.map(({ target, failureSummary }) => `${id} (${help}) at ${target.join(" ")}: ${failureSummary.split("\\n").slice(1).join(" ").trim()}`))),
@@ -68,21 +68,21 @@ class FullTests(AccessibilityCase):
         self.browser.wait("the dialog", "return document.querySelector('dialog').open")
         self.check("help")
 
-    def talk(self):
+    def publish_events(self):
         lamp = self.gateway.advertise("Lamp of the hall", "com.example.Lamp", isOn=False)
         self.gateway.advertise("Lamp of the hall", "com.example.Lamp", objectId=lamp["objectId"], isOn=True)
         self.gateway.curl("POST", "/v1/call/com.example.add?limit=1", {"parameters": [1, 2]})
-        gone = self.gateway.advertise("Lamp that goes", "com.example.Lamp")
+        gone = self.gateway.advertise("Removed lamp", "com.example.Lamp")
         self.gateway.curl("POST", "/v1/deadvertise", {"objectIds": [gone["objectId"]]})
 
     def test_feed(self):
-        self.talk()
+        self.publish_events()
         self.browser.wait_for_row("com.example.add")
         self.check("feed")
         self.browser.find("summary", "Filters").click()
         self.check("filters")
         self.browser.press("Pause")
-        self.talk()
+        self.publish_events()
         self.check("paused feed")
         self.browser.press("Resume")
         self.browser.wait_for_row("com.example.add").click()
@@ -90,7 +90,7 @@ class FullTests(AccessibilityCase):
 
     def test_alive(self):
         self.open("alive")
-        self.talk()
+        self.publish_events()
         self.browser.wait_for_row("Test agent", "Alive")
         self.check("agents")
         self.browser.wait_for_row("Test agent", "Alive").click()
@@ -121,7 +121,7 @@ class FullTests(AccessibilityCase):
         browser.fill("Timeout (ms)", "60000", form)
         browser.press("Send")
         browser.wait("the call", """return all('[aria-label="Calls"] > li').length === 1""")
-        self.check("a call that waits")
+        self.check("a pending call")
         browser.fill("Result", "7", card)
         browser.press("Return", card)
         browser.wait("the answer", """return all('[aria-label="Answers"] > li').length === 1""")
@@ -135,7 +135,7 @@ class FullTests(AccessibilityCase):
         self.check("known operations and earlier requests")
         browser.field("Body").send_keys("no JSON")
         browser.press("Send")
-        self.check("what is wrong")
+        self.check("an invalid body")
 
     def test_routing(self):
         self.open("routing")
@@ -176,12 +176,12 @@ class FullTests(AccessibilityCase):
         name = browser.wait("a connection", """return all('[aria-label="Connections"] tr button').map(nameOf)[0]""")
         browser.press(name)
         browser.wait_for_text("It can connect again")
-        self.check("disconnect?")
+        self.check("the question before a disconnect")
 
 
 class KeyboardTests(ConsoleCase):
     def focused(self):
-        """The name of what has the focus; of a field that of its label."""
+        """Returns the name of the focused element; for a field, the text of its label."""
         return self.browser.js(
             """
             const focused = document.activeElement
@@ -190,13 +190,13 @@ class KeyboardTests(ConsoleCase):
         )
 
     def tab_to(self, name):
-        """Tabs until an element of this name, or a part of it, has the focus, which must be seen."""
+        """Presses Tab until an element whose name contains this text has the focus, and checks that the focus is visible."""
         for _ in range(60):
             self.browser.press_keys(Keys.TAB)
             if name in self.focused():
                 break
         else:
-            self.fail(f"no {name} is reached by tab")
+            self.fail(f"Tab does not reach {name}")
         ring = self.browser.js(
             """
             const focused = document.activeElement
@@ -205,18 +205,18 @@ class KeyboardTests(ConsoleCase):
             return focused.matches(":focus-visible") && outlineStyle !== "none" && parseFloat(outlineWidth) >= 2
             """
         )
-        self.assertTrue(ring, f"the focus on {name} is seen")
+        self.assertTrue(ring, f"the focus on {name} is visible")
 
-    def test_walk(self):
+    def test_console_is_used_by_keyboard(self):
         browser = self.browser
         self.gateway.advertise("Front door", "com.example.Door")
         browser.wait_for_row("Front door")
-        # The skip link goes to the view.
+        # The skip link moves the focus to the view.
         browser.press_keys(Keys.TAB)
         self.assertEqual(self.focused(), "Skip to content")
         browser.press_keys(Keys.ENTER)
         browser.wait("the focus is on the view", "return document.activeElement.id === 'main'")
-        # A row opens with the focus in the detail; Escape gives it back.
+        # Opening a row moves the focus into the detail; Escape returns it to the row.
         self.tab_to("Front door")
         browser.press_keys(Keys.ENTER)
         browser.wait("the focus is in the detail", "return Boolean(document.activeElement.closest('aside[aria-label=Event]'))")
@@ -226,7 +226,7 @@ class KeyboardTests(ConsoleCase):
         self.tab_to("Close")
         browser.press_keys(Keys.SPACE)
         browser.wait("the focus is back", "return document.activeElement.closest('li') !== null")
-        # The navigation goes to another view, and the focus with it.
+        # The navigation opens another view and moves the focus to it.
         self.open()
         self.tab_to("Agents & objects")
         browser.press_keys(Keys.ENTER)

@@ -1,4 +1,4 @@
-"""The agents and the objects that are alive."""
+"""The view Agents & objects."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ from stack import eventually
 class AliveTests(ConsoleCase):
     view = "alive"
 
-    def test_agent_comes_and_goes(self):
+    def test_agent_is_listed_until_it_leaves(self):
         agent = self.stack.agent(self.broker)
         row = self.browser.wait_for_row("Test agent", "Alive")
         self.assertIn(agent.id, row.text)
@@ -22,7 +22,7 @@ class AliveTests(ConsoleCase):
         """
         self.browser.wait("the agent is gone", script)
 
-    def test_object_tells_its_last_change(self):
+    def test_object_shows_its_last_change(self):
         browser = self.browser
         lamp = self.gateway.advertise("Lamp of the hall", "com.example.Lamp", isOn=False, brightness=20)
         browser.choose_objects()
@@ -44,7 +44,7 @@ class AliveTests(ConsoleCase):
         lamp = self.gateway.advertise("Lamp to copy", "com.example.Lamp", isOn=False)
         browser.choose_objects()
         browser.wait_for_row("Lamp to copy", "Alive").click()
-        # The clipboard belongs to the machine.
+        # Replaced, because the clipboard is shared by all programs of the machine.
         browser.js("navigator.clipboard.writeText = async (text) => { window.copied = text }")
         browser.press("Copy as curl")
         command = browser.wait("the command", "return window.copied")
@@ -57,7 +57,7 @@ class AliveTests(ConsoleCase):
         self.gateway.advertise("Lamp that has changed", "com.example.Lamp", objectId=lamp["objectId"], isOn=True)
         observer.wait_for_output("the change", "Lamp that has changed")
 
-    def test_found_by_type(self):
+    def test_search_finds_objects_by_type(self):
         browser = self.browser
         self.gateway.advertise("One", "com.example.Wanted")
         self.gateway.advertise("Other", "com.example.Unwanted")
@@ -65,13 +65,13 @@ class AliveTests(ConsoleCase):
         browser.wait_for_row("Other", "Alive")
         browser.fill("Find", "example.wanted")
         script = """return all('[aria-label="Alive"] li').map((row) => text(row.querySelector(".name"))).join() === "One" """
-        browser.wait("the one that is wanted", script)
+        browser.wait("only the matching object", script)
         browser.fill("Find", "nowhere to be found")
         browser.wait_for_text("No matches")
 
 
 class ObjectValuesTests(ConsoleCase):
-    """Numeric properties over time."""
+    """Plots of numeric properties."""
 
     view = "alive"
 
@@ -79,27 +79,27 @@ class ObjectValuesTests(ConsoleCase):
         more = {"objectId": lamp["objectId"]} if lamp else {}
         return self.gateway.advertise("Lamp of the hall", "com.example.Lamp", **more, **properties)
 
-    def test_changed_numbers_are_plotted_while_the_object_is_open(self):
+    def test_changed_numbers_are_plotted(self):
         browser = self.browser
         lamp = self.advertise(brightness=20, at={"x": 1.5}, label="one", floor=3)
         browser.choose_objects()
         row = browser.wait_for_row("Lamp of the hall", "Alive")
-        self.assertFalse(self.has_picture(row))
+        self.assertFalse(self.has_chart(row))
         self.advertise(lamp, brightness=40, at={"x": 1.5}, label="two", floor=3)
-        eventually("the picture in the list", lambda: self.has_picture(row))
+        eventually("the chart in the list", lambda: self.has_chart(row))
         row.click()
         eventually("the plot", lambda: (browser.plot("brightness") or "").endswith("from 20 to 40, now 40"))
         self.advertise(lamp, brightness=-5, at={"x": 2.25}, label="three", floor=3)
-        eventually("the plot goes on", lambda: (browser.plot("brightness") or "").endswith("from -5 to 40, now -5"))
+        eventually("the plot continues", lambda: (browser.plot("brightness") or "").endswith("from -5 to 40, now -5"))
         eventually("another property", lambda: (browser.plot("at.x") or "").endswith("from 1.5 to 2.25, now 2.25"))
-        self.assertIsNone(browser.plot("floor"), "what never changes has no plot")
-        # It is kept in the page: also in another view, and while nothing is open.
+        self.assertIsNone(browser.plot("floor"), "a property without changes has no plot")
+        # Values are also taken while another view is shown and no object is open.
         browser.press("Close")
         browser.go("Send")
         self.advertise(lamp, brightness=60, at={"x": 2.25}, label="four", floor=3)
         browser.go("Agents & objects")
         browser.wait_for_row("Lamp of the hall", "Alive").click()
-        eventually("the plot has gone on", lambda: (browser.plot("brightness") or "").endswith("from -5 to 60, now 60"))
+        eventually("the plot has continued", lambda: (browser.plot("brightness") or "").endswith("from -5 to 60, now 60"))
 
-    def has_picture(self, row):
+    def has_chart(self, row):
         return self.browser.js("return all('.picture svg .spark-line', arguments[0]).some((line) => line.getAttribute('d').includes('L'))", row)

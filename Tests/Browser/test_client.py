@@ -1,4 +1,4 @@
-"""The client module on a page of another origin: that of docs/browser.md."""
+"""The client module on a page of another origin, such as the page in docs/browser.md."""
 
 import re
 import subprocess
@@ -29,32 +29,32 @@ class ClientTests(ConsoleCase):
         cls.gateway = cls.stack.gateway(cls.broker, "--allowed-origins", cls.pages.origin)
 
     def page(self):
-        """Writes the page that the documentation begins with, with the address of this gateway, and returns its address."""
+        """Writes the first page of the documentation with the address of this gateway, and returns the address of the page."""
         text = (ROOT / "docs/browser.md").read_text()
         page = re.search(r"^```html\n(<!doctype html>.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
-        self.assertLessEqual(len(page.splitlines()), 22, "it is a page of twenty lines")
+        self.assertLessEqual(len(page.splitlines()), 22, "the page has about twenty lines")
         (self.folder / "page.html").write_text(page.replace("http://127.0.0.1:8080", self.gateway.url))
         return f"{self.pages.origin}/page.html"
 
     def open(self, view=None):
         self.browser.open(self.page())
 
-    def test_page_of_twenty_lines_shows_live_events(self):
+    def test_documented_page_shows_live_events(self):
         name = "North door <b>"
-        # Until the page's subscription stands events pass unseen.
+        # Events before the start of the page's subscription are not shown.
         def published():
             self.gateway.advertise(name)
             return self.browser.js("return document.body.innerText.includes(arguments[0])", name)
 
         eventually("the event on the page", published)
 
-    def test_page_goes_on_behind_a_restart_and_tells_the_gap(self):
-        self.test_page_of_twenty_lines_shows_live_events()
+    def test_page_reconnects_after_a_restart_and_shows_the_gap(self):
+        self.test_documented_page_shows_live_events()
         self.gateway.kill()
         self.gateway.start()
         self.browser.wait("the gap", "return document.body.innerText.includes('events are missing here')")
-        self.gateway.advertise("Behind the restart")
-        self.browser.wait("the event", "return document.body.innerText.includes('Behind the restart')")
+        self.gateway.advertise("After the restart")
+        self.browser.wait("the event", "return document.body.innerText.includes('After the restart')")
         self.assertEqual(self.browser.problems(browser.NETWORK), [])
 
     def test_page_imports_the_package_without_a_bundler(self):
@@ -64,14 +64,14 @@ class ClientTests(ConsoleCase):
             capture_output=True,
             text=True,
         )
-        # The archive has one folder, named package.
+        # The archive contains one folder, package.
         subprocess.run(["tar", "-xzf", self.folder / packed.stdout.strip(), "-C", self.folder], check=True)
         (self.folder / "packaged.html").write_text(PACKAGED.replace("GATEWAY", self.gateway.url))
         self.browser.open(f"{self.pages.origin}/packaged.html")
         self.browser.wait("the client is online", "return document.title === 'online'")
         self.assertEqual(self.browser.problems(), [])
 
-    def test_only_the_module_is_for_other_origins(self):
+    def test_only_the_module_may_be_imported_by_other_origins(self):
         for path, is_public in (("/client.js", True), ("/client.d.ts", True), ("/console/app.js", False), ("/", False)):
             with urllib.request.urlopen(self.gateway.url + path) as answer:
                 self.assertEqual(answer.headers["Access-Control-Allow-Origin"], "*" if is_public else None, path)

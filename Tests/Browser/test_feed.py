@@ -8,9 +8,9 @@ import uuid
 from selenium.webdriver.common.keys import Keys
 
 from browser import ConsoleCase
-from stack import eventually, say
+from stack import eventually, publish_json
 
-# Seconds: the acceptance's own limit.
+# Maximum number of seconds until an event is shown, by the acceptance criteria.
 SOON = 1
 DETAIL = "aside[aria-label=Event]"
 
@@ -20,38 +20,38 @@ def thing(name, object_type):
 
 
 class FeedTests(ConsoleCase):
-    def test_empty_says_what_to_do_next(self):
+    def test_empty_view_shows_the_next_step(self):
         self.browser.wait_for_text("No events yet")
         self.browser.wait_for_text(f"curl {self.gateway.url}/v1/advertise")
 
-    def test_event_of_curl_is_seen_within_a_second(self):
+    def test_event_is_shown_within_a_second(self):
         times = []
         for number in range(5):
             name = f"Front door {uuid.uuid4()}"
             self.browser.js(
                 """
-                window.seenAt = undefined
-                const seen = new MutationObserver(() => {
+                window.shownAt = undefined
+                const observer = new MutationObserver(() => {
                   if (!shown().textContent.includes(arguments[0])) return
-                  seen.disconnect()
-                  requestAnimationFrame(() => setTimeout(() => { window.seenAt = Date.now() }))
+                  observer.disconnect()
+                  requestAnimationFrame(() => setTimeout(() => { window.shownAt = Date.now() }))
                 })
-                seen.observe(shown(), { subtree: true, childList: true, characterData: true })
+                observer.observe(shown(), { subtree: true, childList: true, characterData: true })
                 """,
                 name,
             )
             published = time.time()
             self.gateway.advertise(name, "com.example.Door")
-            seen = self.browser.wait(f"{name} is seen", "return window.seenAt")
-            times.append(seen / 1000 - published)
-        print(f"from curl's start to the frame: {', '.join(f'{seconds * 1000:.0f}' for seconds in times)} ms", flush=True)
+            shown = self.browser.wait(f"{name} is shown", "return window.shownAt")
+            times.append(shown / 1000 - published)
+        print(f"from the start of curl to the frame: {', '.join(f'{seconds * 1000:.0f}' for seconds in times)} ms", flush=True)
         self.assertLess(max(times), SOON)
 
     def test_opened_event_shows_object_sender_and_topic(self):
         agent = self.stack.agent(self.broker)
         thing = {"coreType": "CoatyObject", "objectType": "com.example.Lamp", "objectId": str(uuid.uuid4())}
         thing |= {"name": "Lamp over the stairs", "color": {"r": 255, "g": 187}}
-        agent.say(publish="advertise", data={"object": thing})
+        agent.instruct(publish="advertise", data={"object": thing})
         row = self.browser.wait_for_row("Lamp over the stairs")
         row.click()
         detail = "aside[aria-label=Event]"
@@ -61,7 +61,7 @@ class FeedTests(ConsoleCase):
         script = "return document.activeElement === arguments[0] && all('aside[aria-label=Event]').length === 0"
         self.browser.wait("the focus is back in the list", script, row)
 
-    def test_paused_feed_stands_still_and_tells_what_came(self):
+    def test_paused_feed_does_not_change_and_counts_new_events(self):
         self.gateway.advertise("Before the pause")
         self.browser.wait_for_row("Before the pause")
         self.browser.press("Pause")
@@ -73,7 +73,7 @@ class FeedTests(ConsoleCase):
         self.browser.wait_for_row("While paused 2")
         self.browser.wait("the place of the pause", """return all("[aria-label=Events] [data-gap]").some((row) => text(row).includes("3 events since"))""")
 
-    def test_chosen_pattern_is_shown_alone(self):
+    def test_only_the_chosen_kind_is_shown(self):
         self.browser.js("""all("label").find((label) => text(label) === "deadvertise").click()""")
         gone = self.gateway.advertise("Comes and goes")
         self.gateway.curl("POST", "/v1/deadvertise", {"objectIds": [gone["objectId"]]})
@@ -83,7 +83,7 @@ class FeedTests(ConsoleCase):
             ["deadvertise"],
         )
 
-    def test_chosen_kind_keeps_the_responses(self):
+    def test_chosen_kind_does_not_remove_responses(self):
         browser = self.browser
         agent = self.stack.agent(self.broker)
         self.addCleanup(agent.stop)
@@ -95,28 +95,28 @@ class FeedTests(ConsoleCase):
         browser.wait_for_text('"result": 42', DETAIL)
         browser.press("Close")
         self.assertEqual(self.tags(), ["call"])
-        # What was not shown is kept.
+        # Events of other kinds are kept.
         self.choose_kind("all")
         browser.wait_for_row("42")
 
-    def test_opened_request_shows_responses_that_come_later(self):
+    def test_opened_request_shows_later_responses(self):
         browser = self.browser
         request = self.gateway.start_curl("POST", "/v1/call/com.example.late?limit=1&timeout=30000", {})
         browser.wait_for_row("com.example.late").click()
         browser.wait_for_text("0 responses", DETAIL)
         correlation = browser.js("return text(all('aside[aria-label=Event] dt').find((term) => text(term) === 'Correlation').nextElementSibling)")
-        say(self.broker, f"coaty/3/-/RTN/{uuid.uuid4()}/{correlation}", {"result": "here at last"})
+        publish_json(self.broker, f"coaty/3/-/RTN/{uuid.uuid4()}/{correlation}", {"result": "here at last"})
         browser.wait_for_text("1 response", DETAIL)
         browser.wait_for_text("here at last", DETAIL)
         request.communicate()
 
-    def test_clicked_sender_type_and_channel_choose_events(self):
+    def test_click_on_a_sender_type_or_channel_filters_events(self):
         browser = self.browser
         agent = self.stack.agent(self.broker)
-        # Another test counts the answers of agents.
+        # Another test counts the responses of agents.
         self.addCleanup(agent.stop)
         robot = thing("Robot", "com.example.Robot")
-        agent.say(publish="channel", channelId="shifts", data={"object": robot})
+        agent.instruct(publish="channel", channelId="shifts", data={"object": robot})
         self.gateway.advertise("Robot of the gateway", "com.example.Robot")
         self.gateway.advertise("Lamp of the gateway", "com.example.Lamp")
         browser.wait_for_row("Lamp of the gateway")
@@ -133,16 +133,16 @@ class FeedTests(ConsoleCase):
                 return all("[aria-label=Chosen] button").some((chip) => text(chip).includes(arguments[0]))
                   && all("[aria-label=Events] li button").every((row) => arguments[1].includes(text(row.children[3].lastElementChild)))
             """, text, sorted(remaining))
-        self.assertEqual(browser.js("return all('aside[aria-label=Event]').length"), 0, "a click that chooses opens nothing")
+        self.assertEqual(browser.js("return all('aside[aria-label=Event]').length"), 0, "a click on a filter opens no event")
         for _ in range(3):
             browser.find("[aria-label=Chosen] button").click()
         browser.wait_for_row("Lamp of the gateway")
-        # The same by the buttons of an event.
+        # The buttons in the detail of an event filter, too.
         browser.wait_for_row("Lamp of the gateway").click()
         browser.press("Show only events of this type")
         browser.wait("only lamps", """return all("[aria-label=Events] li button").length === 1""")
 
-    def test_search_is_always_there(self):
+    def test_search_is_always_visible(self):
         self.gateway.advertise("The needle")
         self.gateway.advertise("The hay")
         self.browser.wait_for_row("The hay")
@@ -150,15 +150,15 @@ class FeedTests(ConsoleCase):
         only = """const rows = all("[aria-label=Events] li button"); return rows.length === 1 && text(rows[0]).includes("The needle")"""
         self.browser.wait("only the needle", only)
 
-    def test_columns_have_heads(self):
+    def test_columns_have_headings(self):
         self.gateway.advertise("Something")
         self.browser.wait_for_row("Something")
         heads = self.browser.js("return all('.row-heads > span').map((head) => [text(head), Math.round(head.getBoundingClientRect().left)])")
         self.assertEqual([text for text, _ in heads], ["Time", "Event", "Channel, operation", "About", "Type", "Sender"])
         cells = self.browser.js("return [...all('[aria-label=Events] li .row')[0].children].map((cell) => Math.round(cell.getBoundingClientRect().left))")
-        self.assertEqual([left for _, left in heads], cells, "each stands above its column")
+        self.assertEqual([left for _, left in heads], cells, "each heading is above its column")
 
-    def test_builder_writes_the_filter_and_shows_what_is_written(self):
+    def test_builder_writes_and_shows_the_filter(self):
         browser = self.browser
         browser.find("summary", "Filters").click()
         browser.fill("Property", "name")
@@ -184,7 +184,7 @@ class FeedTests(ConsoleCase):
         field = browser.fill("Filter", '["isOpen", ["Equals", true]]')
         field.send_keys(Keys.TAB)
         shown = "return all('.conditions > li').map((row) => all('input, select', row).map((field) => field.value))"
-        browser.wait("the form shows what is written", f"return JSON.stringify((() => {{ {shown} }})()) === arguments[0]", '[["isOpen","Equals","true"]]')
+        browser.wait("the form shows the filter", f"return JSON.stringify((() => {{ {shown} }})()) === arguments[0]", '[["isOpen","Equals","true"]]')
         browser.fill("Filter", '{"not": ["isOpen", ["Exists"]]}').send_keys(Keys.TAB)
         browser.wait_for_text("The form cannot show this filter")
 
@@ -200,15 +200,15 @@ class FeedTests(ConsoleCase):
         browser.wait_for_text("3 events exported", "#toasts")
         file = eventually("the file", lambda: next(folder.glob("coaty-events-*.ndjson"), None))
         events = [json.loads(line) for line in file.read_text().splitlines()]
-        self.assertEqual([event["data"]["object"] for event in events], things, "the oldest first")
+        self.assertEqual([event["data"]["object"] for event in events], things, "the oldest event is first")
         self.assertEqual({event["event"] for event in events}, {"advertise"})
         self.assertTrue(all(event["time"].endswith("Z") for event in events))
 
-    def test_copied_commands_do_the_same_again(self):
+    def test_copied_code_publishes_the_event_again(self):
         browser = self.browser
         self.gateway.advertise("It's $HOME sweet `home`", "com.example.Copied")
         browser.wait_for_row("com.example.Copied").click()
-        # What would go to the clipboard, which belongs to the machine.
+        # Replaced, because the clipboard is shared by all programs of the machine.
         browser.js("navigator.clipboard.writeText = async (text) => { window.copied = text }")
         browser.press("Copy as curl")
         command = browser.wait("the command", "return window.copied")
@@ -221,7 +221,7 @@ class FeedTests(ConsoleCase):
         browser.wait_for_row("com.example.Copied").click()
         browser.press("Copy as client.js")
         code = browser.wait("the code", "return window.copied.startsWith('import') && window.copied")
-        # The page's own policy allows scripts of the gateway: the code runs as one of a page would.
+        # The policy of the page forbids inline scripts, but allows the import of the client.
         browser.js(
             """
             const body = arguments[0].replace(/^import .*/, "")
@@ -279,11 +279,11 @@ class FeedTests(ConsoleCase):
     def tags(self):
         return self.browser.js("""return [...new Set(all("[aria-label=Events] li .tag").map(text))]""")
 
-    def test_filter_leaves_out_what_it_does_not_match(self):
+    def test_filter_removes_events_that_do_not_match(self):
         self.browser.find("summary", "Filters").click()
         self.browser.fill("Filter", '["name", ["Like", "%door%"]]')
         self.browser.press("Apply")
-        # A change of the subscription is effective with the next event that passes: publish until one does.
+        # The new subscription starts later than the click.
         def passes():
             self.gateway.advertise("window")
             self.gateway.advertise("the door")
@@ -292,7 +292,7 @@ class FeedTests(ConsoleCase):
 
         eventually("only the door", passes)
 
-    def test_filter_that_is_no_filter_is_explained(self):
+    def test_invalid_filter_is_explained(self):
         self.browser.find("summary", "Filters").click()
         self.browser.fill("Filter", "door")
         self.browser.press("Apply")

@@ -1,4 +1,4 @@
-"""A walk through the console in Firefox."""
+"""Tests of each view in Firefox."""
 
 import shutil
 import unittest
@@ -34,7 +34,7 @@ class FirefoxTests(unittest.TestCase):
         self.assertEqual(self.firefox.problems(), [])
 
     def open(self, view):
-        # A new document: another fragment of the same address would not load the page again.
+        # A URL that differs only in its fragment would not load the page again.
         self.firefox.open("about:blank")
         self.firefox.open(f"{self.gateway.url}/#{view}")
         self.firefox.wait("online", "return text(document.getElementById('connection')) === 'Online'")

@@ -1,4 +1,4 @@
-"""What the gateway says of itself."""
+"""The counters and slow consumers in the view Gateway."""
 
 import json
 import socket
@@ -10,9 +10,9 @@ from stack import PATIENCE
 
 
 def slow_consumer(gateway, identifier, **what):
-    """A client that subscribes, and reads nothing any more."""
+    """Returns a client that subscribes and then stops reading."""
     url = gateway.url.replace("http", "ws") + "/v1/ws"
-    # A small window, so that the gateway notices soon.
+    # With a small receive buffer, the queue in the gateway fills up soon.
     options = [(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)]
     client = websocket.create_connection(url, timeout=PATIENCE, subprotocols=["coaty.v1"], sockopt=options)
     client.send(json.dumps({"op": "subscribe", "id": identifier, **what}))
@@ -31,12 +31,12 @@ class GatewayTests(ConsoleCase):
         """
         return self.browser.wait(f"{term} of {card}", script, card, term)
 
-    def test_link_and_counters(self):
+    def test_broker_address_and_counters_are_shown(self):
         browser = self.browser
         browser.wait("the address", "return shown().textContent.includes(arguments[0])", self.broker.url)
         self.assertEqual(self.fact("Broker", "Session"), "Online")
         self.assertEqual(self.fact("Broker", "Started by"), "Someone else")
-        # "5 · gateway 5": the sum, then each session's number.
+        # For example "5 · gateway 5": the total, then the number of each session.
         published = int(self.fact("Events", "Published").split()[0].replace(",", ""))
         for number in range(3):
             self.gateway.advertise(f"Counted {number}")
@@ -46,7 +46,7 @@ class GatewayTests(ConsoleCase):
         """
         browser.wait("three more are published", script, published + 3)
 
-    def test_slow_consumer_is_told(self):
+    def test_slow_consumer_is_listed(self):
         client = slow_consumer(self.gateway, "sleepy", event="channel", channelId="load")
         try:
             self.stack.load(self.broker, 2000, 5)

@@ -1,4 +1,4 @@
-"""The keys, the colour scheme, and texts that are cut."""
+"""Keys, the color scheme, and long texts."""
 
 import uuid
 
@@ -6,7 +6,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from browser import WIDE, ConsoleCase
-from stack import say
+from stack import publish_json
 
 BACKGROUND = "return getComputedStyle(document.body).backgroundColor"
 DARK, LIGHT = "rgb(14, 19, 24)", "rgb(245, 246, 248)"
@@ -30,13 +30,13 @@ class KeysTests(ConsoleCase):
         for entry in (["1", "Live feed"], ["6", "Access"], ["p", "Pause"], ["/", "Find"], ["Esc", "Close what is open"],
                       ["Ctrl+Enter⌘+Enter", "Send the event while you edit its body"]):
             self.assertIn(entry, keys)
-        # Keys of the page behind the dialog do nothing.
+        # While the dialog is open, the keys of the page have no effect.
         browser.press_keys("2")
         browser.press_keys(Keys.ESCAPE)
         self.dialog(False)
         self.assertEqual(browser.js(TITLE), "Live feed")
 
-    def test_keys_change_views_and_find(self):
+    def test_keys_change_views_and_focus_the_search(self):
         browser = self.browser
         for key, title in zip("234561", ["Agents & objects", "Send", "IO routing", "Gateway", "Access", "Live feed"]):
             browser.press_keys(key)
@@ -44,7 +44,7 @@ class KeysTests(ConsoleCase):
         browser.press_keys("p")
         browser.button("Resume")
         browser.press_keys("/")
-        # In a field a key is a character.
+        # In a field, keys type characters.
         browser.press_keys("2p?")
         self.assertEqual(browser.js("return document.activeElement.value"), "2p?")
         self.assertEqual(browser.js(TITLE), "Live feed")
@@ -63,7 +63,7 @@ class KeysTests(ConsoleCase):
         browser.js("document.getElementById('help').click()")
         self.dialog(True)
 
-    def test_arrows_move_in_lists(self):
+    def test_arrow_keys_move_in_lists(self):
         browser = self.browser
         for name in ("First", "Second", "Third"):
             self.gateway.advertise(f"{name} door", "com.example.Door")
@@ -76,16 +76,16 @@ class KeysTests(ConsoleCase):
             browser.press_keys(key)
             self.assertIn(f"{name} door", browser.js(focused))
 
-    def test_chosen_scheme_stays(self):
+    def test_chosen_scheme_is_kept(self):
         browser = self.browser
         for system, chosen, background in (("light", "Dark", DARK), ("dark", "Light", LIGHT), ("dark", "System", DARK)):
-            browser.look(WIDE, system)
+            browser.set_appearance(WIDE, system)
             browser.press_keys("?")
             browser.js("all('dialog button').find((button) => text(button) === arguments[0]).click()", chosen)
             self.assertEqual(browser.js(BACKGROUND), background)
             self.open()
             self.assertEqual(browser.js(BACKGROUND), background)
-        browser.look(WIDE, "light")
+        browser.set_appearance(WIDE, "light")
         self.assertEqual(browser.js(BACKGROUND), LIGHT)
 
     def test_cut_names_can_be_read(self):
@@ -106,9 +106,9 @@ class KeysTests(ConsoleCase):
         agent = str(uuid.uuid4())
         name = " ".join(["An agent with a name that is longer than the list shows."] * 4)
         identity = {"coreType": "Identity", "objectType": "coaty.Identity", "objectId": agent, "name": name}
-        say(self.broker, f"coaty/3/-/ADV:Identity/{agent}", {"object": identity})
+        publish_json(self.broker, f"coaty/3/-/ADV:Identity/{agent}", {"object": identity})
         thing = {"coreType": "CoatyObject", "objectType": "com.example.Thing", "objectId": str(uuid.uuid4()), "name": "Its thing"}
-        say(self.broker, f"coaty/3/-/CHN:news/{agent}", {"object": thing})
+        publish_json(self.broker, f"coaty/3/-/CHN:news/{agent}", {"object": thing})
         row = browser.wait_for_row("Its thing")
         browser.press("Pause")
         sender = browser.wait("the sender", "return [...arguments[0].children].find((cell) => text(cell).startsWith('An agent'))", row)

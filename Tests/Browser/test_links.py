@@ -1,10 +1,10 @@
-"""What is shown is in the address: a link can be sent, and Back works."""
+"""The address contains the view, its selection and its filters."""
 
 import subprocess
 import uuid
 
 from browser import ConsoleCase
-from stack import TEMPERATURE_CONTEXT, eventually, say
+from stack import TEMPERATURE_CONTEXT, eventually, publish_json
 
 SOURCE = "c547e5cd-ef99-4ccd-b109-fc472fc2d421"
 ACTOR = "a60a74f3-3d26-446f-a358-911867544944"
@@ -15,7 +15,7 @@ class LinkCase(ConsoleCase):
         return self.browser.js("return location.href")
 
     def follow(self, url):
-        """Opens a link as somebody else would: in a page that has shown nothing."""
+        """Opens a link in a new page."""
         self.browser.open("about:blank")
         self.browser.open(url)
         self.browser.wait_for_connection()
@@ -45,7 +45,7 @@ class FeedLinkTests(LinkCase):
         values = [browser.field(label).get_attribute("value") for label in ("Find", "Filter", "Raw topics")]
         self.assertEqual(values, ["door", '["isOpen", ["Equals", true]]', "sensors/#"])
 
-        # The subscription of a page may begin somewhat later than the page.
+        # The subscription may start later than the page.
         def passes():
             for is_open in (False, True):
                 self.gateway.advertise(f"Front door {is_open}", isOpen=is_open)
@@ -54,7 +54,7 @@ class FeedLinkTests(LinkCase):
 
         self.assertEqual(set(eventually("events that match", passes)), {"Front door True"})
 
-    def test_back_leads_through_what_was_chosen(self):
+    def test_back_restores_earlier_selections(self):
         browser = self.browser
         self.gateway.advertise("Front door", "com.example.Door")
         browser.wait_for_row("Front door")
@@ -70,7 +70,7 @@ class FeedLinkTests(LinkCase):
         browser.driver.forward()
         browser.driver.forward()
         browser.wait_for_text("Front door", "aside[aria-label=Event] h2")
-        # A link to an event that this page has received leads to it.
+        # A link opens an event that this page has received.
         address = self.address()
         browser.press("Close")
         browser.js("location.href = arguments[0]", address)
@@ -78,7 +78,7 @@ class FeedLinkTests(LinkCase):
         self.follow(address)
         browser.wait_for_text("has not received the event", "#toasts")
 
-    def test_views_are_found_as_they_were_left(self):
+    def test_views_keep_their_selection(self):
         browser = self.browser
         self.choose_kind("advertise")
         browser.go("Send")
@@ -86,18 +86,18 @@ class FeedLinkTests(LinkCase):
         self.wait_for_address("#feed?kinds=advertise")
         self.assertEqual(self.chips(), ["advertise"])
         browser.driver.back()
-        browser.wait("the page before", "return shown().classList.contains('view-send')")
+        browser.wait("the previous view", "return shown().classList.contains('view-send')")
         browser.driver.back()
         browser.wait("the feed", "return shown().classList.contains('view-feed')")
-        # The link to the content is no other place.
+        # The skip link does not change the view.
         browser.driver.find_element("css selector", "a.skip").send_keys("\n")
         self.wait_for_address("#feed?kinds=advertise")
-        # A click on the view that is shown shows all of it.
+        # A click on the current view in the navigation removes the selection.
         browser.driver.find_element("css selector", 'nav a[href="#feed"]').click()
         browser.wait("all kinds", "return location.hash === '#feed'")
         self.assertEqual(self.chips(), ["on"])
 
-    def test_hostile_links_do_no_harm(self):
+    def test_hostile_links_are_ignored(self):
         for fragment in ("#feed?kinds=x,toString&sender=%00&event=%3Cb%3E", "#feed?filter=%7B", "#alive?section=__proto__&object=%3Cimg%3E", "#nothing?a=b", "#feed?%E0%A4%A", "#send?pattern=constructor", "#send?pattern=call&operation=%3Cimg%3E&limit=x", "#access?verb=__proto__&pattern=toString", "#access?verb=read&pattern=constructor&name=%00", "#gateway?connections=%3Cb%3E"):
             with self.subTest(fragment):
                 self.follow(f"{self.gateway.url}/{fragment}")
@@ -125,7 +125,7 @@ class AliveLinkTests(LinkCase):
     def test_link_waits_for_its_object(self):
         identifier = str(uuid.uuid4())
         self.follow(f"{self.gateway.url}/#alive?section=objects&object={identifier}")
-        say(self.broker, f"coaty/3/-/ADV:CoatyObject/{uuid.uuid4()}", {"object": {"coreType": "CoatyObject", "objectType": "t", "objectId": identifier, "name": "Late"}})
+        publish_json(self.broker, f"coaty/3/-/ADV:CoatyObject/{uuid.uuid4()}", {"object": {"coreType": "CoatyObject", "objectType": "t", "objectId": identifier, "name": "Late"}})
         self.browser.wait_for_text("Late", "aside[aria-label=Object] h2")
 
 
@@ -162,7 +162,7 @@ class RoutingLinkTests(LinkCase):
         browser.js("navigator.clipboard.writeText = async (text) => { window.copied = text }")
         area = browser.wait("the text of the context", """return all("textarea", shown()).find((area) => area.value.includes("operatingState"))""")
         browser.press("Copy as curl")
-        browser.wait("what gets it", "return window.copied?.endsWith(`/v1/routing/contexts/${arguments[0]}'`)", TEMPERATURE_CONTEXT)
+        browser.wait("the command that reads the context", "return window.copied?.endsWith(`/v1/routing/contexts/${arguments[0]}'`)", TEMPERATURE_CONTEXT)
         text = area.get_attribute("value").replace('"normal"', '"emergency"')
         area.clear()
         area.send_keys(text)
@@ -188,7 +188,7 @@ class SendLinkTests(LinkCase):
     view = "send"
 
     def shown(self):
-        """The pattern and the values of the fields with these labels that it has."""
+        """Returns the chosen pattern, and the values of its fields Channel, Operation and Topic."""
         script = """
         const form = all("form[aria-label=Event]")[0]
         const labels = all("label", form).filter((label) => ["Channel", "Operation", "Topic"].includes(text(label)))

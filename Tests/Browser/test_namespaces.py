@@ -1,4 +1,4 @@
-"""In which namespace the gateway is, and where agents are that it does not see."""
+"""The namespace of the gateway, and the hint at agents in other namespaces."""
 
 from browser import ConsoleCase
 from stack import eventually
@@ -21,7 +21,7 @@ class NamespaceTests(ConsoleCase):
             agents.append(self.stack.agent(self.broker, "com.helloworld"))
             return self.gateway.curl("GET", "/v1/status")["otherNamespaces"]
 
-        # The gateway observes other namespaces over a session that begins somewhat later.
+        # The session that observes other namespaces starts later than the gateway.
         counted = eventually("the agents are counted", is_counted)[0]["agents"]
         agents_text, them = ("1 agent", "it") if counted == 1 else (f"{counted} agents", "them")
         text = f"{agents_text} in com.helloworld. To see {them}, start a gateway with --namespace com.helloworld."

@@ -1,4 +1,4 @@
-"""The operations view: what the gateway does, what its clients cost, and what an operator does with it."""
+"""The view Gateway: rates, clients, connections, and administration."""
 
 import json
 import uuid
@@ -39,25 +39,25 @@ def client(gateway, name, **what):
 
 
 def close_code(socket):
-    """The code with which the gateway closes a connection; reads until then."""
+    """Reads until the gateway closes the connection, and returns the close code."""
     while True:
-        # Not `recv_data`, which answers the close frame: the gateway may have gone by then.
+        # `recv_data` would reply to the close frame, but the connection may already be closed.
         frame = socket.recv_frame()
         if frame.opcode == websocket.ABNF.OPCODE_CLOSE:
             return int.from_bytes(frame.data[:2], "big")
 
 
 class Tables:
-    """What the view shows."""
+    """Reads the tiles and tables of the view."""
 
     def number(self, tile):
-        """The number of a tile; None if it is not known."""
+        """Returns the number of a tile; None if it is not known yet."""
         script = """return text(all(`section[aria-label="${arguments[0]}"] .rate-now > span`)[0])"""
         shown = self.browser.js(script, tile)
         return None if shown == "–" else float(shown.replace(",", ""))
 
     def row(self, table, *parts):
-        """The texts of the cells of the row that has these texts; None if there is none."""
+        """Returns the texts of the cells of the first row that contains these texts; None if there is no such row."""
         script = """
         const [table, parts] = arguments
         const row = all(`[aria-label="${table}"] tbody tr`).find((row) => parts.every((part) => row.textContent.includes(part)))
@@ -70,7 +70,7 @@ class OperationsTests(Tables, ConsoleCase):
     view = "gateway"
 
     def setUp(self):
-        self.browser.look(WIDE, "light")
+        self.browser.set_appearance(WIDE, "light")
         super().setUp()
 
     @classmethod
@@ -89,11 +89,11 @@ class OperationsTests(Tables, ConsoleCase):
         return all(".rate").filter((tile) => tile.querySelector(".spark-line").getAttribute("d").includes("L"))
           .map((tile) => tile.getAttribute("aria-label"))
         """
-        eventually("all are drawn", lambda: len(self.browser.js(script)) == 9)
+        eventually("all charts are drawn", lambda: len(self.browser.js(script)) == 9)
         label = """return all('section[aria-label="HTTP latency, 99 %"] svg')[0].getAttribute("aria-label")"""
         self.assertRegex(self.browser.js(label), r"^HTTP latency, 99 % in the last two minutes: at most [0-9.,]+ milliseconds$")
 
-    def test_clients_and_their_limits(self):
+    def test_clients_and_reached_limits_are_listed(self):
         consumer = slow_consumer(self.gateway, "watcher", event="channel", channelId="c")
         self.addCleanup(consumer.close)
         eventually("the client", lambda: self.row("Top clients", "address 127.0.0.1"))
@@ -110,7 +110,7 @@ class OperationsTests(Tables, ConsoleCase):
 
         eventually("its work and its events", publishes)
 
-    def test_connections_are_listed_and_ended(self):
+    def test_connections_are_listed_and_disconnected(self):
         browser = self.browser
         display = client(self.gateway, "Wall display", event="channel", channelId="c")
         self.addCleanup(display.close)
@@ -119,7 +119,7 @@ class OperationsTests(Tables, ConsoleCase):
         cells = eventually("the connection", lambda: self.row("Connections", "Wall display"))
         self.assertEqual(cells[:4] + cells[6:8], ["address 127.0.0.1", "Wall display", "127.0.0.1", "WebSocket", "0", "0"])
         self.assertRegex(cells[4], r"^\d+ s$")
-        eventually("the page's own connection", lambda: self.row("Connections", "–", "WebSocket"))
+        eventually("the connection of the page", lambda: self.row("Connections", "–", "WebSocket"))
 
         def is_rated():
             self.gateway.curl("POST", "/v1/channel/c", {"object": {"coreType": "CoatyObject", "objectType": "t", "objectId": str(uuid.uuid4()), "name": "n"}})
@@ -135,7 +135,7 @@ class OperationsTests(Tables, ConsoleCase):
         browser.press("Disconnect it")
         browser.wait_for_text("Disconnected Wall display", "#toasts")
         self.assertEqual(close_code(display), 4505)
-        eventually("it is gone", lambda: self.row("Connections", "Wall display") is None)
+        eventually("the connection is gone", lambda: self.row("Connections", "Wall display") is None)
         self.assertIsNotNone(self.row("Connections", "Other display"))
 
     def test_connections_are_found_by_text(self):
@@ -151,18 +151,18 @@ class OperationsTests(Tables, ConsoleCase):
         self.assertRegex(browser.js("""return text(all('[aria-label="Connections"] .card-header p')[0])"""), r"^1 of 2\d\d connections$")
         browser.wait("the text in the address", "return location.hash === '#gateway?connections=projec'")
         self.open("gateway?connections=projec")
-        eventually("the same by a link", lambda: browser.js(rows) == 1 and self.row("Connections", "Projector"))
+        eventually("the same connection, with a link", lambda: browser.js(rows) == 1 and self.row("Connections", "Projector"))
         browser.fill("Find connections", "nowhere to be found")
         eventually("no connection", lambda: browser.js(rows) == 0)
 
-    def test_slow_client_is_seen_among_the_connections(self):
+    def test_slow_client_is_listed_as_a_connection(self):
         consumer = slow_consumer(self.gateway, "sleepy", event="channel", channelId="load")
         self.addCleanup(consumer.close)
         self.stack.load(self.broker, 2000, 5)
         queued = """return all('[aria-label="Connections"] tbody tr').map((row) => all("td", row).map(text)).filter((cells) => / · .*iB$/.test(cells[6]) && cells[7] !== "0")"""
         self.assertEqual(len(self.browser.wait("its queue and its drops", queued)), 1)
 
-    def test_the_parts_are_paused_and_resumed(self):
+    def test_parts_are_paused_and_resumed(self):
         browser = self.browser
         parts = """return all("ul[aria-label=Parts] > li").map(text)"""
         eventually("the parts", lambda: "listeneractive" in browser.js(parts) and "gatewayactive" in browser.js(parts))
@@ -180,7 +180,7 @@ class OperationsTests(Tables, ConsoleCase):
         browser.wait("no notice", "return !all('.notice').some((notice) => notice.textContent.includes('is paused'))")
         self.assertEqual(self.gateway.curl("GET", "/v1/status")["paused"], False)
 
-    def test_it_fits_a_phone(self):
+    def test_view_fits_a_phone(self):
         consumer = slow_consumer(self.gateway, "a-subscription-with-an-id-that-does-not-fit-into-a-line", event="channel", channelId="load")
         self.addCleanup(consumer.close)
         self.stack.load(self.broker, 2000, 5)
@@ -188,20 +188,20 @@ class OperationsTests(Tables, ConsoleCase):
         eventually("the client", lambda: self.row("Top clients", "address"))
         eventually("the parts", lambda: self.browser.js("return all('ul[aria-label=Parts] > li').length > 5"))
         for width in (PHONE[0], 639):
-            self.browser.look((width, PHONE[1]), "light")
+            self.browser.set_appearance((width, PHONE[1]), "light")
             self.assertEqual(self.columns(), 1, width)
-            self.assertEqual(self.beyond(), [], width)
+            self.assertEqual(self.overflowing(), [], width)
             self.browser.screenshot(self.folder / f"{width}.png")
-        self.browser.look(WIDE, "light")
+        self.browser.set_appearance(WIDE, "light")
         self.assertEqual(self.columns(), 3)
-        self.assertEqual(self.beyond(), [])
+        self.assertEqual(self.overflowing(), [])
         self.browser.screenshot(self.folder / f"{WIDE[0]}.png")
 
     def columns(self):
         return self.browser.js("return new Set(all('.rate').map((tile) => tile.getBoundingClientRect().left)).size")
 
-    def beyond(self):
-        """What is wider than the window, or scrolls sideways."""
+    def overflowing(self):
+        """Returns the elements that are wider than the window, or that scroll horizontally."""
         script = """
         return all("*", document.body).filter((element) => !element.closest("svg, .visually-hidden, .skip"))
           .filter((element) => element.getBoundingClientRect().right > innerWidth + 0.5
@@ -212,7 +212,7 @@ class OperationsTests(Tables, ConsoleCase):
 
 
 class OperationsGrantTests(Tables, ConfiguredCase):
-    # What the browser itself logs of a reload that is refused.
+    # The browser logs the status of a refused reload.
     allowed = rf"{DENIED}|status of 422"
 
     @classmethod

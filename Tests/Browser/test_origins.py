@@ -1,10 +1,10 @@
-"""What pages of other origins can do with the gateway in a real browser."""
+"""Requests of pages of other origins to the gateway."""
 
 import browser
 from browser import REBOUND, ConsoleCase
 from stack import eventually, has_retained
 
-# Each returns what a page gets, or "refused".
+# Each script returns the result that a page gets, or "refused".
 FETCH = """
 return fetch(arguments[0] + arguments[1], arguments[2]).then((answer) => answer.type === "opaque" ? "opaque" : answer.status)
   .catch(() => "refused")
@@ -30,7 +30,7 @@ return typeof CoatyClient
 
 REFUSED = browser.NETWORK + r"|blocked by CORS policy|status of (403|404|421)"
 OCTETS = {"method": "POST", "body": "open", "headers": {"content-type": "application/octet-stream"}}
-# What browsers send to any origin without asking; a page can't read the answer.
+# Browsers send this request to any origin without a preflight. The page cannot read the response.
 SIMPLE = {"method": "POST", "mode": "no-cors", "body": "open", "headers": {"content-type": "text/plain"}}
 
 
@@ -53,13 +53,13 @@ class OriginTests(ConsoleCase):
     def test_pages_of_an_allowed_origin_use_the_gateway(self):
         self.browser.open(f"{self.pages.origin}/page.html")
         self.assertEqual(self.answer(FETCH, "/v1/status", {}), 200)
-        self.assertEqual(self.answer(FETCH, "/v1/raw/door", OCTETS), 202, "behind a preflight")
-        self.assertEqual(self.answer(FETCH, "/v1/nothing", {}), 404, "errors can be read, too")
+        self.assertEqual(self.answer(FETCH, "/v1/raw/door", OCTETS), 202, "after a preflight")
+        self.assertEqual(self.answer(FETCH, "/v1/nothing", {}), 404, "the page can read errors, too")
         self.assertEqual(self.answer(EVENT_STREAM), "ok")
         self.assertEqual(self.answer(SOCKET), "open")
         self.assertEqual(self.answer(MODULE), "function")
 
-    def test_pages_of_other_origins_do_not(self):
+    def test_pages_of_other_origins_are_refused(self):
         for page in (f"{self.foreign.origin}/page.html", f"http://{REBOUND}:{self.pages.port}/page.html"):
             self.browser.open(page)
             self.assertEqual(self.answer(FETCH, "/v1/status", {}), "refused")
@@ -67,19 +67,19 @@ class OriginTests(ConsoleCase):
             self.assertEqual(self.answer(FETCH, "/v1/raw/door?retain=true", SIMPLE), "opaque")
             self.assertEqual(self.answer(EVENT_STREAM), "refused")
             self.assertEqual(self.answer(SOCKET), "refused")
-            self.assertEqual(self.answer(MODULE), "function", "the module is for everybody")
+            self.assertEqual(self.answer(MODULE), "function", "any origin may import the module")
         self.assertFalse(has_retained(self.broker, "door"))
         self.gateway.start_curl("POST", "/v1/raw/door?retain=true", "open", "application/octet-stream").communicate()
-        eventually("the message that would have been retained", lambda: has_retained(self.broker, "door"))
+        eventually("the message is retained if the request has no origin", lambda: has_retained(self.broker, "door"))
 
-    def test_sandboxed_page_has_no_origin_that_is_allowed(self):
+    def test_sandboxed_page_is_refused(self):
         self.browser.open("data:text/html,<title>A page</title>")
         self.assertEqual(self.answer(FETCH, "/v1/status", {}), "refused")
         self.assertEqual(self.answer(SOCKET), "refused")
 
-    def test_rebound_name_is_refused_though_its_origin_is_the_gateways(self):
+    def test_rebound_host_name_is_refused(self):
         self.gateway.kill()
-        # The site serves its page on the gateway's port; then its name resolves to the gateway.
+        # The site serves its page on the port of the gateway. Then the gateway takes over the port.
         site = self.stack.pages(port=self.gateway.port)
         origin = f"http://{REBOUND}:{self.gateway.port}"
         self.browser.open(f"{origin}/page.html")

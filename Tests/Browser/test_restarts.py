@@ -1,11 +1,11 @@
-"""What the console says when the gateway or its broker is gone, and how it goes on."""
+"""The console during and after restarts of the gateway or its broker."""
 
 import browser
 from browser import ConsoleCase
 
 
 class RestartTests(ConsoleCase):
-    # A gateway that is away is the browser's own to tell.
+    # The browser logs failed connections to the gateway.
     allowed = browser.NETWORK
 
     def gaps(self):
@@ -14,7 +14,7 @@ class RestartTests(ConsoleCase):
     def wait_for_gap(self):
         self.browser.wait("a gap", """return all("[aria-label=Events] [data-gap]").some((row) => text(row).includes("Gap:"))""")
 
-    def test_gateway_that_is_killed_and_started_anew(self):
+    def test_feed_shows_a_gap_after_a_restart_of_the_gateway(self):
         self.gateway.advertise("Before the gateway died")
         self.browser.wait_for_row("Before the gateway died")
         self.gateway.kill()
@@ -24,7 +24,7 @@ class RestartTests(ConsoleCase):
         self.wait_for_gap()
         self.gateway.advertise("After the gateway came back")
         self.browser.wait_for_row("After the gateway came back")
-        # What was there before is still there, below the gap.
+        # Earlier events stay, below the gap.
         self.browser.wait_for_row("Before the gateway died")
         order = self.browser.js(
             """
@@ -33,9 +33,9 @@ class RestartTests(ConsoleCase):
             return [place("After the gateway came back"), place("Gap:"), place("Before the gateway died")]
             """
         )
-        self.assertEqual(order, sorted(order), "the gap stands between what came before and after")
+        self.assertEqual(order, sorted(order), "the gap is between the earlier and the later events")
 
-    def test_broker_that_is_killed_and_started_anew(self):
+    def test_feed_shows_a_gap_after_a_restart_of_the_broker(self):
         agent = self.stack.agent(self.broker)
         self.gateway.advertise("Before the broker died")
         self.browser.wait_for_row("Before the broker died")
@@ -50,7 +50,7 @@ class RestartTests(ConsoleCase):
         self.browser.wait_for_row("After the broker came back")
         agent.stop()
 
-    def test_alive_is_right_again_behind_both(self):
+    def test_alive_is_correct_after_both_restarts(self):
         self.open("alive")
         agent = self.stack.agent(self.broker)
         self.browser.wait_for_row(agent.id, "Alive")
@@ -64,7 +64,7 @@ class RestartTests(ConsoleCase):
         script = """
         return !all('[aria-label="Alive"] li:not([data-dimmed])').some((row) => row.textContent.includes(arguments[0]))
         """
-        self.browser.wait("the agent that ended meanwhile is gone", script, agent.id)
+        self.browser.wait("the stopped agent is gone", script, agent.id)
         self.broker.kill()
         self.browser.wait_for_connection("Broker offline")
         self.broker.start()

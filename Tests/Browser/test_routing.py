@@ -14,12 +14,12 @@ SOURCES = {
 ACTORS = {"normal": "a731fc40-c0f8-486f-b5b6-b653c3cabaea", "emergency": "a60a74f3-3d26-446f-a358-911867544944"}
 NAMES = {"normal": "Temperature Actor 1", "emergency": "Temperature Actor 2"}
 PATH = f"/v1/routing/contexts/{TEMPERATURE_CONTEXT}"
-# Milliseconds between two values of a source, of the example's own 5000, so that values come soon.
+# Milliseconds between two values of a source. The default of the example, 5000, would slow down the tests.
 UPDATE_RATE = 1000
 
 
 class RoutingCase(ConsoleCase):
-    """Two actors and three sources, of which the operating state decides who is fed."""
+    """Tests with three sources and two actors. The operating state of the context determines the associated actor."""
 
     view = "routing"
 
@@ -52,7 +52,7 @@ class RoutingCase(ConsoleCase):
         eventually(f"edges to the actor for {state}", lambda: self.edges() == self.expected(state))
 
     def write_state(self, state):
-        """Edits the context in its textarea, as somebody would: the rest stays."""
+        """Changes the operating state in the textarea of the context."""
         field = self.browser.wait("the text of the context", """return all("textarea", shown()).find((area) => area.value.includes("operatingState"))""")
         context = json.loads(field.get_attribute("value"))
         field.clear()
@@ -77,11 +77,11 @@ class RoutingTests(RoutingCase):
         self.set_state("normal")
         self.wait_for_edges("normal")
 
-    def test_what_if_marks_what_would_be_and_changes_nothing(self):
+    def test_what_if_marks_the_changes_and_saves_nothing(self):
         self.write_state("emergency")
         self.browser.press("What if")
         self.browser.wait_for_text("3 would be added, 3 would be removed")
-        eventually("the marks of what would be added", lambda: self.edges("added") == self.expected("emergency"))
+        eventually("the marks of added associations", lambda: self.edges("added") == self.expected("emergency"))
         self.assertEqual(self.edges("removed"), self.expected("normal"))
         self.assertEqual(self.edges(), self.expected("normal"))
         context = self.gateway.curl("GET", PATH)["context"]
@@ -101,7 +101,7 @@ class RoutingTests(RoutingCase):
         browser.press("Why?")
         browser.wait_for_text("are associated by the rule")
 
-    def test_values_are_seen_passing(self):
+    def test_new_values_are_shown(self):
         values = lambda: [row[-1] for row in self.table() if row[0] == "Temperature Source 1"]
         first = eventually("a value", lambda: (shown := values()) and shown[0].startswith("1") and shown[0])
         eventually("another value", lambda: values()[0] != first)
@@ -120,7 +120,7 @@ class RoutingTests(RoutingCase):
         self.assertEqual(json.loads(area.get_attribute("value"))["operatingState"], "emergency")
         browser.press("Save", editor)
         self.wait_for_edges("emergency")
-        # And the other way round: the JSON fills in the form.
+        # A change of the JSON changes the form, too.
         self.write_state("normal")
         self.assertEqual(field.get_attribute("value"), "normal")
         area.send_keys("no JSON")
@@ -136,9 +136,9 @@ class RoutingTests(RoutingCase):
         """
         place = browser.wait("the reason", script, expected)
         self.assertGreaterEqual(place["top"], 0)
-        self.assertLessEqual(place["bottom"], browser.js("return innerHeight"), "the reason is seen without scrolling")
+        self.assertLessEqual(place["bottom"], browser.js("return innerHeight"), "the reason is visible without scrolling")
         browser.wait_for_text("gets nothing from the 3 sources of its value type", ".why .notice")
-        # The state decides it: then it is the other one.
+        # In the other state, the other actor gets nothing.
         self.set_state("emergency")
         browser.button(f"Why does “{NAMES['normal']}” get nothing?")
         browser.choose("Source", "a source")
@@ -148,7 +148,7 @@ class RoutingTests(RoutingCase):
 
 
 class SourceValuesTests(RoutingCase):
-    """Values of IO sources over time, and their rates."""
+    """Plots of the values of IO sources, and their rates."""
 
     def test_values_of_a_chosen_source_are_plotted(self):
         browser = self.browser
@@ -157,7 +157,7 @@ class SourceValuesTests(RoutingCase):
         card = browser.find('[aria-label="Chosen source"]')
         eventually("the plot", lambda: "in the last 1 min: from" in (browser.plot("Value", card) or ""))
         first = browser.plot("Value", card)
-        eventually("the plot goes on", lambda: browser.plot("Value", card) != first)
+        eventually("the plot continues", lambda: browser.plot("Value", card) != first)
         fact = """
         const term = all("dt", arguments[0]).find((term) => text(term) === arguments[1])
         return text(term.nextElementSibling)
@@ -165,22 +165,22 @@ class SourceValuesTests(RoutingCase):
         self.assertEqual(browser.js(fact, card, "Agreed rate"), "every 1 s")
         eventually("the measured rate", lambda: browser.js(fact, card, "Measured rate").startswith("every "))
         browser.choose("Source", "a source")
-        browser.wait("it is closed", "return all('[aria-label=\"Chosen source\"]').length === 0")
+        browser.wait("the source is closed", "return all('[aria-label=\"Chosen source\"]').length === 0")
 
-    def test_rates_are_measured_beside_the_agreed_ones(self):
+    def test_measured_rates_are_shown_next_to_agreed_rates(self):
         row = lambda: next(row for row in self.table() if row[0] == "Temperature Source 2")
         self.assertEqual(row()[2], "every 1 s")
         eventually("the measured rate", lambda: row()[3].startswith("every "))
-        pictures = """return all("table[aria-label=Associations] .spark-small .spark-line").filter((line) => line.getAttribute("d").includes("L")).length"""
-        eventually("the pictures", lambda: self.browser.js(pictures) == 3)
+        charts = """return all("table[aria-label=Associations] .spark-small .spark-line").filter((line) => line.getAttribute("d").includes("L")).length"""
+        eventually("the charts", lambda: self.browser.js(charts) == 3)
 
     def test_silent_sources_are_marked_and_explain_an_actor_without_values(self):
         browser = self.browser
         eventually("values", lambda: all(row[3].startswith("every ") for row in self.table()))
-        # It stays associated, but sends nothing.
+        # The sources stay associated, but send nothing.
         self.sources.process.send_signal(signal.SIGSTOP)
         try:
-            eventually("they are silent", lambda: [row[3].startswith("silent for") for row in self.table()] == [True] * 3)
+            eventually("the sources are silent", lambda: [row[3].startswith("silent for") for row in self.table()] == [True] * 3)
             browser.choose("Actor", "Temperature Actor 1")
             browser.press("Why?")
             browser.wait_for_text("is associated with 3 sources, but receives no values.", ".why .notice")
@@ -193,5 +193,5 @@ class SourceValuesTests(RoutingCase):
 class NoRoutingTests(ConsoleCase):
     view = "routing"
 
-    def test_empty_says_what_to_do_next(self):
+    def test_empty_view_shows_the_next_step(self):
         self.browser.wait_for_text("demo-routing")

@@ -1,4 +1,4 @@
-"""The form of each pattern, and calls that are answered by hand."""
+"""The view Send: the form of each pattern, and calls that the user answers."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ class SendTests(ConsoleCase):
         return self.browser.js("""return all('pre[aria-label="Equal curl command"]')[0].textContent""")
 
     def run_command(self):
-        """What the shell makes of the command as it stands in the page."""
+        """Runs the shown command in a shell, and returns the response."""
         answer = subprocess.run(["sh", "-c", self.command()], capture_output=True, text=True, timeout=60, check=True)
         return json.loads(answer.stdout)
 
@@ -37,7 +37,7 @@ class SendTests(ConsoleCase):
         self.browser.wait("the agent's answer", script, "Test agent")
         self.browser.wait_for_text("timeout after 1,000 ms")
         found = [answer["data"]["object"]["objectId"] for answer in self.run_command()["responses"]]
-        self.assertIn(agent.id, found, "curl finds the same")
+        self.assertIn(agent.id, found, "curl gets the same response")
         agent.stop()
 
     def test_discovers_objects_of_a_type(self):
@@ -77,7 +77,7 @@ class SendTests(ConsoleCase):
         browser.wait("the described operations", """
         return ["com.example.multiply", "com.example.divide"].every((name) => all('[aria-label="Known operations"] button').some((button) => text(button) === name))
         """)
-        # Observed: somebody else calls it.
+        # Called by another client.
         self.gateway.curl("POST", "/v1/call/com.example.add?limit=1", {"parameters": [1, 2]})
         browser.press("com.example.add")
         form = browser.find("form[aria-label=Event]")
@@ -93,7 +93,7 @@ class SendTests(ConsoleCase):
         """)
         agent.stop()
 
-    def test_the_last_ten_answers_stay(self):
+    def test_last_ten_answers_are_kept(self):
         browser = self.browser
         agent = self.stack.agent(self.broker)
         self.choose("call")
@@ -113,7 +113,7 @@ class SendTests(ConsoleCase):
             self.assertIn("1 answer · limit", summary)
         browser.js("""all('[aria-label="Earlier requests"] > li > details > summary')[9].click()""")
         browser.wait_for_text('"result": 101', '[aria-label="Earlier requests"]')
-        # One that nobody answered stays, too.
+        # A request without answers is kept, too.
         browser.fill("Operation", "com.example.nobody", browser.find("form[aria-label=Event]"))
         browser.fill("Timeout (ms)", "300")
         browser.press("Send")
@@ -124,7 +124,7 @@ class SendTests(ConsoleCase):
         self.assertIn("com.example.nobody", browser.js(earlier)[0])
         agent.stop()
 
-    def test_advertises_what_is_then_alive(self):
+    def test_advertised_object_is_alive(self):
         name = f"Window {uuid.uuid4()}"
         self.choose("advertise")
         self.browser.fill("Name", name)
@@ -134,7 +134,7 @@ class SendTests(ConsoleCase):
         self.browser.choose_objects()
         self.browser.wait_for_row(name, "Alive")
 
-    def test_every_pattern_has_a_form_and_a_command_that_the_gateway_takes(self):
+    def test_every_pattern_has_a_form_and_a_command_that_the_gateway_accepts(self):
         values = {"Channel": "news", "Operation": "com.example.nobody", "Topic": "greenhouse/door", "Object ids": str(uuid.uuid4())}
         for pattern in PATTERNS:
             with self.subTest(pattern):
@@ -148,7 +148,7 @@ class SendTests(ConsoleCase):
                   field.dispatchEvent(new Event("input", { bubbles: true }))
                 }""", form)
                 answer = self.run_command()
-                # Nobody answers, and who waits for one answer is told so.
+                # No agent responds. A request for one response then gets the status 504.
                 self.assertTrue("deferred" in answer or "responses" in answer or answer.get("status") == 504, answer)
                 self.browser.press("Send")
                 self.browser.wait_for_text("Published at" if pattern in ("advertise", "deadvertise", "channel", "raw") else "timeout after 300 ms")
@@ -158,7 +158,7 @@ class SendTests(ConsoleCase):
         self.browser.field("Body").send_keys(Keys.CONTROL, Keys.ENTER)
         self.browser.wait_for_text("Published at")
 
-    def test_body_that_is_no_json_is_explained(self):
+    def test_invalid_json_in_the_body_is_explained(self):
         self.choose("advertise")
         body = self.browser.field("Body")
         body.clear()
@@ -167,7 +167,7 @@ class SendTests(ConsoleCase):
         self.browser.press("Send")
         self.assertEqual(body.get_attribute("aria-invalid"), "true")
 
-    def test_what_the_gateway_refuses_is_told(self):
+    def test_refusal_by_the_gateway_is_shown(self):
         self.choose("advertise")
         body = self.browser.field("Body")
         body.clear()
@@ -188,7 +188,7 @@ class SendTests(ConsoleCase):
         browser.press("Return", card)
         answer = json.loads(caller.communicate(timeout=60)[0])
         self.assertEqual(answer["responses"][0]["data"], {"result": {"answer": "The north door"}})
-        browser.wait("no call waits", """return all('[aria-label="Calls"] > li').length === 0""")
+        browser.wait("no pending call", """return all('[aria-label="Calls"] > li').length === 0""")
         caller = self.gateway.start_curl("POST", f"/v1/call/{operation}?timeout=30000", {"parameters": []})
         browser.wait("the next call", """return all('[aria-label="Calls"] > li').length === 1""")
         browser.js("""all("input[type=checkbox]", arguments[0])[0].click()""", card)
