@@ -127,6 +127,7 @@ class Scene:
             browser.fill("Channel", "news")
             browser.press("Check")
             browser.wait_for_text("Allowed", ".notice")
+            browser.js("all('.outcome .notice')[0].scrollIntoView({ block: 'end' })")
         else:
             return False
         return True
