@@ -64,8 +64,6 @@ class Browser:
             *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--lang=en-US"),
             # The host name of a foreign site, which resolves to this machine.
             f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
-            # Pages in this cache keep their connections.
-            "--disable-features=BackForwardCache",
             # Exact heap sizes, and garbage collection on demand.
             *("--enable-precise-memory-info", "--js-flags=--expose-gc"),
             # Chromium has no sandbox for root. Only pages of the test are loaded.

@@ -19,6 +19,24 @@ public struct CoatyUUID: Hashable, Sendable, Codable, CustomStringConvertible {
         string = uuid.uuidString.lowercased()
     }
 
+    /// Returns whether a text is a UUID. Much faster than Foundation's parser, which uses sscanf(3).
+    package static func isUUID(_ text: String) -> Bool {
+        let text = text.utf8
+        guard text.count == 36 else { return false }
+        for (index, byte) in text.enumerated() {
+            switch (index, byte) {
+            case (8, UInt8(ascii: "-")), (13, UInt8(ascii: "-")), (18, UInt8(ascii: "-")), (23, UInt8(ascii: "-")):
+                continue
+            case (8, _), (13, _), (18, _), (23, _): return false
+            case (_, UInt8(ascii: "0")...UInt8(ascii: "9")), (_, UInt8(ascii: "a")...UInt8(ascii: "f")),
+                (_, UInt8(ascii: "A")...UInt8(ascii: "F")):
+                continue
+            default: return false
+            }
+        }
+        return true
+    }
+
     /// Creates an id from any string from the network.
     package init(wire string: String) {
         self.string = string

@@ -49,6 +49,11 @@ setHidden(navigation, false)
 showUser()
 
 const client = new CoatyClient(undefined, { token })
+// A browser may keep a page that the user has left, to show it again. Its connection would stay open with all its
+// subscriptions, which count for the client.
+window.addEventListener("pagehide", ({ persisted }) => { if (persisted) client.close() })
+window.addEventListener("pageshow", ({ persisted }) => { if (persisted) location.reload() })
+
 const address = new Address()
 
 /** The services of all views. */

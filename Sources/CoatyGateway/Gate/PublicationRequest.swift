@@ -104,7 +104,7 @@ enum PublicationRequest: Sendable {
 extension JSONView {
     /// Checks the id of an object that a client publishes. Existing agents use other ids, which clients may refer to.
     fileprivate func checkNewId() throws(PayloadError) {
-        guard let id = self["objectId"], id.string.flatMap(UUID.init(uuidString:)) == nil else { return }
+        guard let id = self["objectId"], id.string.map(CoatyUUID.isUUID) != true else { return }
         throw id.invalid("must be a UUID (8-4-4-4-12 hexadecimal digits) that no other object has")
     }
 }

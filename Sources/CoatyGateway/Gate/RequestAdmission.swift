@@ -49,7 +49,9 @@ struct RequestAdmission: Sendable {
             guard access.permissions(of: .anonymous) != nil || head.method == .options else {
                 throw Problems.unauthorized
             }
-            let anonymous = Principal(.anonymous, address: address, under: access)
+            let last = head.connectionState as? ConnectionState
+            let anonymous =
+                last?.anonymous(at: address, under: access) ?? Principal(.anonymous, address: address, under: access)
             if head.method != .options {
                 try hold(head, for: anonymous, nil, under: access)
                 try limit(head, anonymous, under: access)
@@ -206,6 +208,11 @@ private final class ConnectionState: Sendable {
     /// Returns whether the token has not expired and the policy has not been replaced: another policy may not contain
     /// the token.
     func isCurrent(_ policy: Policy) -> Bool { policySerial == policy.serial && principal.isValid }
+
+    /// Returns the principal if it is a client without a token, at this address.
+    func anonymous(at address: String, under policy: Policy) -> Principal? {
+        principal.subject == .anonymous && principal.address == address && isCurrent(policy) ? principal : nil
+    }
 
     /// Compares in constant time, because the next request may come from another client behind the same proxy.
     func isSame(as other: UnsafeBufferPointer<UInt8>) -> Bool {

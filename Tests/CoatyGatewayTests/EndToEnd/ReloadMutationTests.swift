@@ -37,7 +37,7 @@ import Testing
             allowed-hosts: \(pick(["gate", "door"])).example
             log-level: \(pick(["info", "warning", "notice"]))
             maximum-subscriptions-per-client: \(pick(["1", "2", "3"]))
-            resume-window: 60
+            resume-window: 50
             routing:
               contexts:
                 - context: \(RoutingScene.context("normal"))
