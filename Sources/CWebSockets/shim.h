@@ -139,8 +139,11 @@ enum { CWS_UNSENT_BYTES = 128 * 1024 };
 /// Adopts a descriptor, and owns it in every case. lws_get_opaque_user_data() returns `opaque` from the first callback
 /// on.
 static inline struct lws *cws_adopt(struct lws_vhost *vhost, int descriptor, void *opaque) {
-    int unsent = CWS_UNSENT_BYTES;
+    int unsent = CWS_UNSENT_BYTES, on = 1;
     setsockopt(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
+    // libwebsockets sets this only for sockets that it accepts itself. Without it, a frame that follows another one waits
+    // for the acknowledgement of that one, which takes up to 40 ms. Descriptors that are not TCP sockets refuse both.
+    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     lws_adopt_desc_t description;
     memset(&description, 0, sizeof(description));
     description.vh = vhost;
