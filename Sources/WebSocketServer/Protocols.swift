@@ -49,17 +49,8 @@ final class Protocols {
         let extensions = UnsafeMutablePointer<lws_extension>.allocate(capacity: 2)
         extensions.initialize(repeating: lws_extension(), count: 2)
         extensions[0].name = UnsafePointer(strdup(Compression.name))
-        extensions[0].callback = { _, _, wsi, reason, _, input, _ in
-            switch reason {
-            case LWS_EXT_CB_CONSTRUCT:
-                cws_take_no_options(input)
-            case LWS_EXT_CB_PACKET_TX_PRESEND:
-                guard let wsi, let opaque = lws_get_opaque_user_data(wsi),
-                    Unmanaged<Session>.fromOpaque(opaque).takeUnretainedValue().marksFrame
-                else { break }
-                input?.assumingMemoryBound(to: lws_tokens.self).pointee.token?.pointee |= Compression.mark
-            default: break
-            }
+        extensions[0].callback = { _, _, _, reason, _, input, _ in
+            if reason == LWS_EXT_CB_CONSTRUCT { cws_take_no_options(input) }
             return 0
         }
         return extensions

@@ -7,17 +7,19 @@ extension Service {
         lws_set_timer_usecs(wsi, WebSocketServer.Configuration.microseconds(configuration.closeTimeout))
     }
 
+    /// Records that the server closes a connection, when this is first seen.
+    func noteClose(_ code: UInt16?, _ session: Session, of connection: WebSocketConnection, _ wsi: OpaquePointer) {
+        guard let code, case .open = session.phase else { return }
+        session.phase = .closing(connection, code: code)
+        limitClosing(wsi)
+    }
+
     func beginClose(
         _ close: WebSocketConnection.Close,
         _ session: Session,
         _ connection: WebSocketConnection,
         _ wsi: OpaquePointer
     ) {
-        // Another thread may have requested the close since the mailbox was read.
-        if case .open = session.phase {
-            session.phase = .closing(connection, code: close.code)
-            limitClosing(wsi)
-        }
         connection.shut()
         guard session.reading != .ended else {
             // The timer cuts the connection.
@@ -69,6 +71,7 @@ extension Service {
         pending.remove(session.id)
         session.phase = .closed
         session.outbound = nil
+        session.kept = []
         session.inbound = nil
         switch phase {
         case .open(let connection):

@@ -13,6 +13,7 @@ extension Service {
     private static let noMemory = "no memory for this message now"
 
     func received(_ bytes: UnsafeRawBufferPointer, _ session: Session, _ wsi: OpaquePointer) {
+        session.owesPongs = true
         guard case .open(let connection) = session.phase, connection.isOpen else { return }
         limitTurn(session, wsi, received: bytes.count)
         let isMarked = isMarked(wsi)
@@ -133,56 +134,93 @@ extension Service {
     }
 
     func writable(_ session: Session, _ wsi: OpaquePointer) -> Int32 {
-        let connection: WebSocketConnection
-        switch session.phase {
-        case .open(let open): connection = open
-        case .closing(let closing, _): connection = closing
-        case .handshaking, .refused, .accepted, .closed: return 0
+        session.owesPongs = false
+        // libwebsockets also calls back when it has sent a close frame because of an invalid one. Nothing may follow it.
+        guard lws_get_close_length(wsi) == 0 else { return 0 }
+        return switch session.phase {
+        case .open(let connection), .closing(let connection, _):
+            send(session, of: connection, to: wsi, isWritable: true) ? 0 : -1
+        case .handshaking, .refused, .accepted, .closed: 0
         }
-        var messages = 0
-        var bytes = 0
+    }
+
+    /// Sends queued frames within the limits of a turn.
+    ///
+    /// - Parameter isWritable: whether this is the callback of a writable socket. Otherwise, libwebsockets must have no
+    ///   bytes to send, and no frame be partly sent. Long frames and the close then wait for the callback.
+    /// - Returns: false if the connection is lost.
+    func send(
+        _ session: Session,
+        of connection: WebSocketConnection,
+        to wsi: OpaquePointer,
+        isWritable: Bool
+    ) -> Bool {
+        var sent = FrameSender.Sent()
         var compressedBytes = 0
         let limit = writingTurn.isOver ? WritingTurn.shortBytes : Self.bytesPerTurn
         defer {
-            writingTurn.add(bytes + compressedBytes)
-            counters.update {
-                $0.messagesSent += messages
-                $0.bytesSent += bytes
+            writingTurn.add(sent.bytes + compressedBytes)
+            if sent.messages > 0 || sent.bytes > 0 {
+                counters.update {
+                    $0.messagesSent += sent.messages
+                    $0.bytesSent += sent.bytes
+                }
             }
         }
-        while messages < Self.framesPerTurn, bytes + compressedBytes < limit {
+        session.kept = []
+        while sent.messages < Self.framesPerTurn, sent.bytes + compressedBytes < limit {
+            var isDrained = false
             if session.outbound == nil {
-                let (next, hasDrained) = connection.next(afterSending: session.sentBytes)
+                let next = connection.next(
+                    afterSending: session.sentBytes,
+                    atMost: min(FrameSender.batchBytes, limit - sent.bytes - compressedBytes),
+                    Self.framesPerTurn - sent.messages,
+                    into: &batch,
+                    isWritable: isWritable
+                )
                 session.sentBytes = 0
-                if hasDrained {
+                noteClose(next.closeCode, session, of: connection, wsi)
+                if next.owesDrained {
                     handler.drained(connection)
                 }
-                switch next {
+                switch next.item {
                 case .nothing:
-                    return 0
+                    return true
                 case .close(let close):
                     beginClose(close, session, connection, wsi)
-                    return 0
-                case .frame(let queued):
+                    return true
+                case .later:
+                    lws_callback_on_writable(wsi)
+                    return true
+                case .batch(let isLast):
+                    isDrained = isLast
+                case .long(let queued):
                     compressedBytes += sender.begin(queued, of: session)
                 }
             }
+            if session.outbound == nil {
+                compressedBytes += sender.compress(batch, of: session)
+                let isSent = sender.write(batch, of: session, to: wsi, &sent)
+                // libwebsockets keeps the bytes that a socket did not accept: a batch or a fragment at most.
+                if isSent, lws_partial_buffered(wsi) != 0 {
+                    session.kept = batch
+                    isDrained = true
+                }
+                batch.removeAll(keepingCapacity: true)
+                guard isSent else { return false }
+                // If it keeps bytes, it requests a callback.
+                if isDrained { return true }
+                continue
+            }
             if limit < sender.nextLength(of: session) {
                 standInLine(session)
-                return 0
+                return true
             }
-            switch sender.writeNext(of: session, to: wsi) {
-            case .lost:
-                return -1
-            case .sent(let count, let isWhole):
-                bytes += count
-                messages += isWhole ? 1 : 0
-            }
-            // libwebsockets keeps the bytes that a socket did not accept, one fragment at most.
+            guard sender.writeNext(of: session, to: wsi, &sent) else { return false }
             if lws_partial_buffered(wsi) != 0 { break }
         }
         lws_callback_on_writable(wsi)
-        return 0
+        return true
     }
 
     /// Puts a connection in line that has a long fragment to send after the turn is over.

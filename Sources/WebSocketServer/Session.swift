@@ -39,10 +39,13 @@ final class Session {
     var agreedCompression: String?
     /// Number of compression offers that libwebsockets has passed on so far.
     var compressionOffers = 0
-    /// Whether the frame that is being written begins a compressed message.
-    var marksFrame = false
     /// The frame with further fragments to send.
     var outbound: FrameSender.Progress?
+    /// Whether libwebsockets may have pongs to send for pings that were received before a message. It sends them before
+    /// the next callback for a writable socket, and replies to the message come after them.
+    var owesPongs = false
+    /// The frames of which libwebsockets keeps bytes, with the objects that represent their memory.
+    var kept: [QueuedFrame] = []
     /// Whether it is in line to send (``WritingTurn``).
     var isInLine = false
     /// Number of payload bytes of the frames that were sent completely since the connection was last asked for a frame.

@@ -28,15 +28,30 @@ public final class WebSocketConnection: Sendable, Identifiable {
     }
 
     /// The next item of the queue for the service thread.
-    enum Next {
-        case frame(QueuedFrame)
+    enum Item {
+        /// Frames that are sent together. They count as sent.
+        ///
+        /// - isLast: whether nothing is queued after them. Then the next frame schedules the connection again.
+        case batch(isLast: Bool)
+        /// A frame that is longer than a batch.
+        case long(QueuedFrame)
         case close(Close)
+        /// A long frame or a close, which stays in the queue until the socket is writable.
+        case later
         case nothing
+    }
+
+    struct Next {
+        let item: Item
+        /// The code of a queued close, which may follow further frames.
+        let closeCode: UInt16?
+        /// Whether the handler must be notified that there is space again.
+        let owesDrained: Bool
     }
 
     private struct Outbox {
         var frames: Deque<QueuedFrame> = []
-        /// Payload bytes of `frames` and of the frame that is being sent.
+        /// Payload bytes of `frames`, and of the long frame that is being sent.
         var bytes = 0
         /// Payload bytes of the frames that were sent.
         var sentBytes = 0
@@ -45,7 +60,7 @@ public final class WebSocketConnection: Sendable, Identifiable {
         /// Whether the service thread knows that the queue is not empty, so that it need not be woken.
         var isScheduled = false
         /// Whether an offer was refused, and the handler has not yet been notified of free space. True only while
-        /// frames are queued or being sent: the service thread checks it after each.
+        /// frames are queued or a long one is being sent: the service thread checks it after each batch and long frame.
         var owesDrained = false
 
         /// Appends a frame. Returns whether the service thread must be woken.
@@ -54,6 +69,40 @@ public final class WebSocketConnection: Sendable, Identifiable {
             bytes += queued.frame.count
             defer { isScheduled = true }
             return !isScheduled
+        }
+
+        /// Counts bytes of frames as sent.
+        mutating func remove(_ count: Int) {
+            bytes = max(0, bytes - count)
+            sentBytes += count
+        }
+
+        mutating func pop(
+            atMost limit: Int,
+            _ count: Int,
+            into batch: inout [QueuedFrame],
+            isWritable: Bool
+        ) -> Item {
+            guard let first = frames.first else {
+                if let close { return isWritable ? .close(close) : .later }
+                isScheduled = false
+                return .nothing
+            }
+            guard first.frame.count <= limit else {
+                guard isWritable else { return .later }
+                frames.removeFirst()
+                return .long(first)
+            }
+            var total = 0
+            while batch.count < count, let queued = frames.first, total + queued.frame.count <= limit {
+                total += queued.frame.count
+                batch.append(queued)
+                frames.removeFirst()
+            }
+            remove(total)
+            let isLast = frames.isEmpty && close == nil
+            if isLast { isScheduled = false }
+            return .batch(isLast: isLast)
         }
     }
 
@@ -167,27 +216,28 @@ public final class WebSocketConnection: Sendable, Identifiable {
 
     /// Removes and returns the next item.
     ///
-    /// - Parameter sentBytes: payload bytes of the frames that were sent completely since the last call.
-    /// - Returns: also whether the handler must be notified that there is space again.
-    func next(afterSending sentBytes: Int) -> (Next, hasDrained: Bool) {
+    /// One call takes all frames of a batch, because each takes the lock.
+    ///
+    /// - Parameters:
+    ///   - sentBytes: payload bytes of the long frames that were sent completely since the last call.
+    ///   - bytes: maximum number of payload bytes of a batch.
+    ///   - count: maximum number of frames of a batch, at least one.
+    ///   - batch: receives the frames of a batch; must be empty.
+    ///   - isWritable: whether to return long frames and the close.
+    func next(
+        afterSending sentBytes: Int,
+        atMost bytes: Int,
+        _ count: Int,
+        into batch: inout [QueuedFrame],
+        isWritable: Bool
+    ) -> Next {
         outbox.withLock { outbox in
-            outbox.bytes = max(0, outbox.bytes - sentBytes)
-            outbox.sentBytes += sentBytes
-            let next: Next
-            if let queued = outbox.frames.popFirst() {
-                next = .frame(queued)
-            } else if let close = outbox.close {
-                next = .close(close)
-            } else {
-                next = .nothing
-                outbox.isScheduled = false
-            }
-            let hasDrained =
-                outbox.owesDrained && outbox.frames.count <= frameLimit / 2 && outbox.bytes <= byteLimit / 2
-            if hasDrained {
-                outbox.owesDrained = false
-            }
-            return (next, hasDrained)
+            outbox.remove(sentBytes)
+            let item = outbox.pop(atMost: bytes, count, into: &batch, isWritable: isWritable)
+            let hasSpace = outbox.frames.count <= frameLimit / 2 && outbox.bytes <= byteLimit / 2
+            let owesDrained = outbox.owesDrained && hasSpace
+            if owesDrained { outbox.owesDrained = false }
+            return Next(item: item, closeCode: outbox.close?.code, owesDrained: owesDrained)
         }
     }
 

@@ -5,12 +5,14 @@ import DequeModule
 ///
 /// Without a limit, thousands of sockets with megabytes to send would delay all other connections until each socket is
 /// full. When a turn is over, only short fragments are sent. Connections with longer ones are put in line, and a few of
-/// them send in each turn. turn is over, only short fragments are sent. Connections with longer ones wait in line, and
-/// a few of them send in each turn.
+/// them send in each turn. Connections that other threads have scheduled wait for the next turn.
 struct WritingTurn {
     /// Maximum length of a fragment that is sent after the turn is over, and maximum number of bytes that one
     /// connection then sends.
     static let shortBytes = 4096
+    /// The cost of a new or scheduled connection besides its bytes, so that the mailbox is not read for more than 1,024
+    /// of them before the event loop runs again.
+    static let attention = 1024
     /// Number of bytes after which the turn is over.
     private static let limit = 1024 * 1024
 

@@ -5,7 +5,8 @@ import Synchronization
 import TestSupport
 import WebSocketServer
 
-/// A started server that listens on a free port, and the calls that its handler received.
+/// A started server that listens on a free port, and the calls that its handler received. `sendBuffer` limits how much
+/// the kernel keeps for a client that does not read.
 final class Fixture: Sendable {
     let server: WebSocketServer
     let handler: RecordingHandler
@@ -17,7 +18,8 @@ final class Fixture: Sendable {
         _ configuration: WebSocketServer.Configuration = .init(),
         handler: RecordingHandler = RecordingHandler(),
         peer: String = "127.0.0.1",
-        context: (any Sendable & AnyObject)? = nil
+        context: (any Sendable & AnyObject)? = nil,
+        sendBuffer: Int32? = nil
     ) throws {
         self.handler = handler
         server = WebSocketServer(
@@ -32,6 +34,9 @@ final class Fixture: Sendable {
             while true {
                 let descriptor = accept(listener, nil, nil)
                 if descriptor < 0 { break }
+                if var size = sendBuffer {
+                    setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+                }
                 server.adopt(descriptor, peer: peer, context: context)
             }
             accepting.leave()
