@@ -70,8 +70,16 @@ final class EventBody: Sendable {
     let count: Int
     /// Counts the parts for the clients for which the event is queued.
     let shared: SharedBytes
-    /// The WebSocket frame of the first receiver, and the beginning that belongs to it.
-    private let frame = Mutex<(prefix: [UInt8], frame: WebSocketFrame)?>(nil)
+    /// The WebSocket frame of the first receiver.
+    private let frame = Mutex<(receiver: Receiver, frame: WebSocketFrame)?>(nil)
+
+    /// The values on which the beginning of a frame depends. Comparing them is cheaper than building the beginning for
+    /// each receiver, in which the cursor is enciphered.
+    struct Receiver: Equatable {
+        let id: String?
+        let cursor: FeedCursor?
+        let change: ObjectChange.Kind?
+    }
 
     /// - Parameter shared: counts the parts.
     init(_ parts: [[UInt8]], isBinary: Bool, _ shared: SharedBytes) {
@@ -83,12 +91,14 @@ final class EventBody: Sendable {
         self.shared = isLine ? shared : SharedBytes(capacity: shared.capacity + count)
     }
 
-    /// Returns the frame with a beginning. Clients with the same ids share one, so that it is compressed once.
-    func webSocketFrame(prefix: [UInt8]) -> WebSocketFrame {
-        if let known = frame.withLock(\.self), known.prefix == prefix { return known.frame }
-        let all = [prefix] + parts
+    /// Returns the frame for a receiver. Clients with the same ids share one, so that it is built and compressed once.
+    ///
+    /// - Parameter prefix: returns the beginning of the frame.
+    func webSocketFrame(for receiver: Receiver, _ prefix: () -> [UInt8]) -> WebSocketFrame {
+        if let known = frame.withLock(\.self), known.receiver == receiver { return known.frame }
+        let all = [prefix()] + parts
         let made = isBinary ? WebSocketFrame(binaryParts: all) : WebSocketFrame(utf8Parts: all)
-        frame.withLock { $0 = $0 ?? (prefix, made) }
+        frame.withLock { $0 = $0 ?? (receiver, made) }
         return made
     }
 }

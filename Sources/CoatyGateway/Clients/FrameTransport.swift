@@ -31,8 +31,9 @@ struct OutboundFrame {
     let op: ServerFrame.Op
     /// The cursor after which the client can resume; nil if the frame has none.
     let cursor: FeedCursor?
-    /// The beginning of the text, which differs between clients.
-    let prefix: [UInt8]
+    private let id: String?
+    /// The kind of the change of an event; nil if it is none.
+    private let change: ObjectChange.Kind?
     /// The rest of an event, which is shared with other clients.
     let body: EventBody?
     /// The rest of another frame, in parts.
@@ -43,26 +44,33 @@ struct OutboundFrame {
     /// - Parameter id: the client's id of the subscription or request, or of the frame that this frame replies to.
     init(_ frame: ServerFrame, id: String?, _ charge: Charge? = nil) {
         self.charge = charge
+        self.id = id
         op = frame.op
         cursor = frame.cursor
-        body = nil
-        var text = ServerFrame.beginning(frame.op, id: id, reserving: 64)
-        if !frame.members.isEmpty { text.append(UInt8(ascii: ",")) }
-        prefix = text
+        (change, body) = (nil, nil)
         rest = [frame.members, [UInt8(ascii: "}")]]
     }
 
     init(_ event: QueuedEvent, id: String?) {
+        self.id = id
         op = .event
         cursor = event.cursor
-        var text = ServerFrame.beginning(.event, id: id, reserving: 64)
-        if let change = event.change { text += #","change":"\#(change.rawValue)""#.utf8 }
-        if let cursor { text += #","cursor":"\#(cursor)""#.utf8 }
-        text.append(UInt8(ascii: ","))
-        prefix = text
-        body = event.body
+        (change, body) = (event.change, event.body)
         rest = []
         charge = event.charge
+    }
+
+    /// The beginning of the text, which differs between clients. Each call builds it.
+    var prefix: [UInt8] {
+        var text = ServerFrame.beginning(op, id: id, reserving: 64)
+        guard body != nil else {
+            if rest.first?.isEmpty == false { text.append(UInt8(ascii: ",")) }
+            return text
+        }
+        if let change { text += #","change":"\#(change.rawValue)""#.utf8 }
+        if let cursor { text += #","cursor":"\#(cursor)""#.utf8 }
+        text.append(UInt8(ascii: ","))
+        return text
     }
 
     /// Length of all parts, in bytes.
@@ -74,7 +82,10 @@ struct OutboundFrame {
     /// The parts of the frame as one line of text.
     var lines: [[UInt8]] { [prefix] + (body?.lines ?? rest.map(JSONText.line)) }
 
-    var webSocketFrame: WebSocketFrame { body?.webSocketFrame(prefix: prefix) ?? WebSocketFrame(utf8Parts: parts) }
+    var webSocketFrame: WebSocketFrame {
+        guard let body else { return WebSocketFrame(utf8Parts: parts) }
+        return body.webSocketFrame(for: EventBody.Receiver(id: id, cursor: cursor, change: change)) { prefix }
+    }
 }
 
 extension QueuedItem {

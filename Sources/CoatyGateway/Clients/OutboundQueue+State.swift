@@ -69,13 +69,17 @@ extension OutboundQueue {
             let hasEnded: Bool
             let isThrottled: Bool
             let isBehind: Bool
+
+            /// - Parameter queue: not changed. Reading a value of a dictionary copies it, and a queue has many
+            ///   references to count; a value that could be changed is read in place.
+            fileprivate init(_ queue: inout SubscriptionQueue) {
+                (hasEnded, isThrottled, isBehind) = (queue.end != nil, queue.throttle != nil, queue.isBehind)
+            }
         }
 
-        /// Returns the condition of a queue; nil if there is none. A single table access, because it copies the queue.
-        func condition(of subscription: ClientSubscription) -> Condition? {
-            queues[subscription.serial].map {
-                Condition(hasEnded: $0.end != nil, isThrottled: $0.throttle != nil, isBehind: $0.isBehind)
-            }
+        /// Returns the condition of a queue; nil if there is none.
+        mutating func condition(of subscription: ClientSubscription) -> Condition? {
+            queues.index(forKey: subscription.serial).map { Condition(&queues.values[$0]) }
         }
 
         /// Takes the source of the next subscription whose snapshot or replay must be read.

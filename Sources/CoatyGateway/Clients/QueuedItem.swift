@@ -15,9 +15,9 @@ enum QueuedItem: Sendable {
     var key: KeyedDigest? { event?.key }
 
     /// The request that the client may answer once the item has been delivered.
-    var request: DeliveredRequest? { event?.request }
+    var request: DeliveredRequest? { if case .event(let event) = self { event.request } else { nil } }
 
-    var isEvent: Bool { event != nil }
+    var isEvent: Bool { if case .event = self { true } else { false } }
 
     private var event: QueuedEvent? { if case .event(let event) = self { event } else { nil } }
 

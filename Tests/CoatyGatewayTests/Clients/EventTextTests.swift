@@ -51,6 +51,24 @@ import Testing
         #expect(Array(text.utf8) == Array(expected.utf8), "\(text)")
     }
 
+    @Test func receiversWithEqualIdsShareAFrame() throws {
+        let event = try Made.channel(#"{"object":\#(Made.object(1, 7))}"#)
+        let cursor = FeedCursor(epoch: 1, position: 2)
+        let item = queued(EventText(event: event), cursor: cursor, change: .added)
+        let first = OutboundFrame(item, id: "a").webSocketFrame
+        #expect(OutboundFrame(item, id: "a").webSocketFrame === first)
+        var others = [item, item, item]
+        others[0].cursor = cursor.next
+        others[1].change = .changed
+        others[2].cursor = nil
+        for (other, id) in others.map({ ($0, "a") }) + [(item, "b"), (item, nil)] {
+            let frame = OutboundFrame(other, id: id)
+            #expect(frame.webSocketFrame !== first)
+            #expect(frame.webSocketFrame.count == frame.text.count)
+        }
+        #expect(first.count == OutboundFrame(item, id: "a").text.count)
+    }
+
     @Test func projectionOmitsPrivateData() throws {
         let one = try Made.channel(#"{"object":\#(Made.object(1, 7)),"privateData":{"secret":1}}"#)
         #expect(try data(one, fields("n")) == #"{"object":{"objectId":"\#(Made.objectId(1))","n":7}}"#)
