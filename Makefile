@@ -24,6 +24,11 @@ TLS ?=
 # The number of clients of `make test-edge`; each needs six file descriptors.
 EDGE_CLIENTS ?= 2000
 
+# The kinds of work that `make bench` measures (`Benchmarks/run --help`), all if it is empty; its rounds, and the seconds of each measurement.
+WORK ?=
+BENCH_ROUNDS ?= 5
+BENCH_SECONDS ?= 4
+
 # Arguments of the gateway for `make run`.
 ARGS ?=
 
@@ -122,12 +127,10 @@ screenshots: deps-browser ## take the README's screenshots of the console again
 	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done
 	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" --screenshots docs/images
 
-bench: deps-bench ## measure the gateway against plain C, the latency of a discover, filters, IO routing, TLS, and refused requests
-	swift build -c release --product coaty-gateway
-	swift build -c release --product hello-world
-	swift build -c release --product filter-bench
-	swift build -c release --product routing-bench
-	Benchmarks/run
+# Nothing else should use the processors during the run.
+bench: deps-bench ## compare the gateway with C programs and with bridges in Node and Python; WORK="advertise fanout" runs some
+	for product in coaty-gateway hello-world filter-bench routing-bench; do swift build -c release --product $$product || exit; done
+	Benchmarks/run --rounds $(BENCH_ROUNDS) --seconds $(BENCH_SECONDS) $(WORK)
 
 # Uses the linker of the toolchain, because the system's linker fails on this many sanitizer symbols.
 fuzz: deps-fuzz ## fuzz inbound topics and payloads for a minute; FUZZ_SECONDS=600 takes longer

@@ -11,10 +11,12 @@ wrk.path = "/v1/advertise"
 wrk.headers["Content-Type"] = "application/json"
 wrk.body = body
 
+-- Prints the number of requests, the requests per second, and the number of errors.
 function done(summary, latency, requests)
     local errors = summary.errors
     io.write(string.format(
-        "result %d %d\n",
+        "result %d %d %d\n",
+        summary.requests,
         math.floor(summary.requests / summary.duration * 1e6 + 0.5),
         errors.connect + errors.read + errors.write + errors.status + errors.timeout
     ))

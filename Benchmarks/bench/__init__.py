@@ -1,0 +1,1 @@
+"""The performance instrument: `Benchmarks/run` starts it, one module per subject."""

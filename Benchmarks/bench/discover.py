@@ -1,0 +1,50 @@
+"""POST /v1/discover with one responding agent, Examples/hello-world."""
+
+from . import contestants, load
+from .processes import Broker
+from .results import Metric, Result, in_rounds
+
+CONNECTIONS = [1, 8, 64]
+METRICS = [
+    Metric("rate", "requests/s", is_main=True),
+    Metric("p50", "median ms", 2, is_higher_better=False),
+    Metric("p99", "p99 ms", 2, is_higher_better=False),
+    Metric("cost", "µs of processor time per request", 0, is_higher_better=False),
+    Metric("responder", "of the responder", 0, is_higher_better=False),
+    Metric("broker", "of the broker", 0, is_higher_better=False),
+]
+
+
+def measure(make, connections, seconds):
+    """Measures a bridge, or with `make` None a client that uses only libmosquitto."""
+    with Broker() as broker, contestants.responder(broker) as responder:
+        if make is None:
+            load.round_trip(broker.port, 0.5)
+            processes = {"responder": responder, "broker": broker}
+            before = {name: process.processor_seconds() for name, process in processes.items()}
+            found = load.round_trip(broker.port, seconds)
+        else:
+            with make(broker) as server:
+                load.discover(server.port, connections, 0.5)
+                processes = {"cost": server, "responder": responder, "broker": broker}
+                before = {name: process.processor_seconds() for name, process in processes.items()}
+                found = load.discover(server.port, connections, seconds)
+                after = {name: process.processor_seconds() for name, process in processes.items()}
+        if make is None:
+            after = {name: process.processor_seconds() for name, process in processes.items()}
+    costs = {name: (after[name] - before[name]) / found["requests"] * 1e6 for name in processes}
+    latencies = {key: found[key] / 1000 for key in ("p50", "p99")}
+    return costs | latencies | {"rate": found["requests"] / found["seconds"]}
+
+
+def run(options):
+    for connections in CONNECTIONS:
+        title = f"POST /v1/discover, one responder, {connections} connection{'s' * (connections > 1)}"
+        chosen = {"gateway": contestants.gateway, "Node bridge": contestants.node}
+        if connections == 1:
+            chosen["C: libmosquitto, no HTTP"] = None
+        yield in_rounds(
+            options,
+            Result(f"discover-{connections}", title, METRICS),
+            {name: lambda make=make: measure(make, connections, options.seconds) for name, make in chosen.items()},
+        )
