@@ -1,0 +1,63 @@
+"""Memory of idle WebSockets, and the time of an event to one subscriber beside them."""
+
+import time
+
+from . import contestants, load
+from .processes import Broker, raise_file_limit
+from .results import Metric, Result, exponent, in_rounds
+
+SIZES = [10, 5000, 20000]
+# The gateway and the subscribers need files for other purposes.
+OTHER_FILES = 300
+RATE = 200
+METRICS = [
+    Metric("memory", "KiB per connection", 2, is_main=True, is_higher_better=False),
+    Metric("p50", "median ms of an event to one subscriber", 3, is_higher_better=False),
+    Metric("p99", "p99 ms", 2, is_higher_better=False),
+]
+# A subscription of the idle connections has no events.
+KINDS = {"without a subscription": ("idle", "/v1/ws"), "with a subscription": ("ws", "/v1/ws/channel?channelId=quiet")}
+
+
+def settled(server):
+    """Returns the resident memory in KiB when it does not change any more."""
+    before = 0
+    while (now := server.memory()) != before:
+        before = now
+        time.sleep(0.5)
+    return now
+
+
+def measure(kind, target, connections, seconds):
+    one = f"/v1/ws/channel?channelId={load.CHANNEL}"
+    with Broker() as broker, contestants.gateway(broker, *contestants.LARGE) as server:
+        with load.Subscribers("ws", server.port, one, 1) as subscriber:
+            before = settled(server)
+            with load.Subscribers(kind, server.port, target, connections) as idle:
+                after = settled(server)
+                load.publish(broker.port, load.CHANNEL_TOPIC, RATE, RATE // 2)
+                subscriber.expect(RATE // 2)
+                subscriber.reset()
+                load.publish(broker.port, load.CHANNEL_TOPIC, RATE, RATE * seconds)
+                found = subscriber.expect(RATE * seconds)
+                # Fails if a connection was closed.
+                idle.expect(0)
+    values = {"p50": found["p50"] / 1000, "p99": found["p99"] / 1000}
+    # The memory of a few connections is less than what allocators add at any time.
+    return values | {"memory": (after - before) / connections} if connections >= 1000 else values
+
+
+def run(options):
+    sizes = [min(size, raise_file_limit() - OTHER_FILES) for size in SIZES]
+    result = Result("idle", "Idle WebSockets", METRICS, subject="")
+    chosen = {
+        f"{size:,} connections {name}": lambda kind=kind, size=size: measure(*kind, size, options.seconds)
+        for name, kind in KINDS.items()
+        for size in sizes
+    }
+    in_rounds(options, result, chosen)
+    latencies = [(size, result.median(f"{size:,} connections with a subscription", "p50")) for size in sizes]
+    result.notes.append(f"Exponent of the median time over the number of connections: {exponent(latencies):.2f}.")
+    if sizes[-1] < SIZES[-1]:
+        result.notes.append(f"The limit of open files of this machine allows {sizes[-1]:,} connections instead of {SIZES[-1]:,}.")
+    yield result
