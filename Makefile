@@ -29,6 +29,9 @@ WORK ?=
 BENCH_ROUNDS ?= 5
 BENCH_SECONDS ?= 4
 
+# `make bench-check UPDATE=1` writes the numbers.
+UPDATE ?=
+
 # Arguments of the gateway for `make run`.
 ARGS ?=
 
@@ -54,7 +57,7 @@ endif
 BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo-routing test test-access test-websocket test-api test-browser test-brokers test-proxies test-hostile test-soak test-edge screenshots fuzz bench format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-proxies deps-hostile deps-edge deps-bench deps-fuzz
+.PHONY: help run demo-routing test test-access test-websocket test-api test-browser test-brokers test-proxies test-hostile test-soak test-edge screenshots fuzz bench bench-check format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-proxies deps-hostile deps-edge deps-bench deps-fuzz
 
 help: ## print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -131,6 +134,10 @@ screenshots: deps-browser ## take the README's screenshots of the console again
 bench: deps-bench ## compare the gateway with C programs and with bridges in Node and Python; WORK="advertise fanout" runs some
 	for product in coaty-gateway hello-world filter-bench routing-bench; do swift build -c release --product $$product || exit; done
 	Benchmarks/run --rounds $(BENCH_ROUNDS) --seconds $(BENCH_SECONDS) $(WORK)
+
+bench-check: deps-bench ## compare the instructions of the hot paths with Benchmarks/instructions/expected.json; UPDATE=1 writes them
+	for product in coaty-gateway hot-paths; do swift build -c release --product $$product || exit; done
+	Benchmarks/check $(if $(UPDATE),--update)
 
 # Uses the linker of the toolchain, because the system's linker fails on this many sanitizer symbols.
 fuzz: deps-fuzz ## fuzz inbound topics and payloads for a minute; FUZZ_SECONDS=600 takes longer

@@ -167,6 +167,13 @@ let package = Package(
             path: "Benchmarks/filters",
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "hot-paths",
+            dependencies: ["Coaty"],
+            path: "Benchmarks/instructions",
+            sources: ["HotPaths.swift"],
+            swiftSettings: strict
+        ),
 
         .executableTarget(
             name: "websocket-echo",

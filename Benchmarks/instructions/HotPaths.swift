@@ -1,0 +1,49 @@
+import Coaty
+import Foundation
+
+/// Repeats an operation of the library, so that callgrind can count its instructions.
+///
+/// usage: hot-paths filter|decode COUNT
+@main
+enum HotPaths {
+    private static let event = #"""
+        {"object":{"coreType":"CoatyObject","objectType":"com.example.Thermometer","name":"hall 7","status":"on",
+        "objectId":"8a1b7c9e-1111-4222-8333-444455556666","floor":6,"value":21.5,"labels":{"site":"north","room":"7.1"}}}
+        """#
+
+    static func main() throws {
+        let arguments = CommandLine.arguments
+        guard arguments.count == 3, let count = Int(arguments[2]) else { exit(2) }
+        switch arguments[1] {
+        case "filter": try filter(count)
+        case "decode": try decode(count)
+        default: exit(2)
+        }
+    }
+
+    /// Evaluates a filter with a comparison, an equality of a nested property and a pattern. It holds.
+    private static func filter(_ count: Int) throws {
+        let condition = CompiledCondition(
+            .and([
+                .property("value", .greaterThan(.double(20))),
+                .property("labels.site", .equals(.string("north"))),
+                .property("name", .like("hall %")),
+            ])
+        )
+        guard let object = try Payload(Array(event.utf8)).json.member(named: "object") else { exit(1) }
+        for _ in 0..<count {
+            var cache = ValueCache()
+            var budget = WorkBudget(steps: 10_000)
+            guard try condition.holds(for: object, &cache, &budget) else { exit(1) }
+        }
+    }
+
+    /// Checks a payload, and finds the members that the gateway reads of each event.
+    private static func decode(_ count: Int) throws {
+        let bytes = Array(event.utf8)
+        for _ in 0..<count {
+            let object = try Payload(bytes).json.member(named: "object")
+            guard object?.member(named: "objectId") != nil, object?.member(named: "coreType") != nil else { exit(1) }
+        }
+    }
+}
