@@ -7,8 +7,6 @@ from .results import Metric, Result, exponent, in_rounds
 # Events per second by the number of connections: 30,000 deliveries per second with many connections, so that no contestant is
 # saturated, latencies mean something and nothing needs to be dropped.
 RATES = {1: 5000, 100: 300, 1000: 30}
-# mosquitto 2.0.11 does not accept 1,000 WebSockets, and the Node bridge is slower already.
-GATEWAY_AND_C_ONLY = 1000
 METRICS = [
     Metric("deliveries", "deliveries per processor second", is_main=True),
     Metric("cost", "µs of processor time per delivery", 1, is_higher_better=False),
@@ -61,7 +59,6 @@ def run(options):
         chosen = {
             name: lambda contestant=contestant: measure(*contestant, connections, options.seconds)
             for name, contestant in CONTESTANTS.items()
-            if connections < GATEWAY_AND_C_ONLY or contestant[0] in (contestants.gateway, contestants.fanout)
         }
         results.append(in_rounds(options, Result(f"fanout-{connections}", title, METRICS), chosen))
     growth = []

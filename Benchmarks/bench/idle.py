@@ -1,14 +1,14 @@
 """Memory of idle WebSockets, and the time of an event to one subscriber beside them."""
 
+import re
 import time
+import urllib.request
 
 from . import contestants, load
-from .processes import Broker, raise_file_limit
+from .processes import Broker
 from .results import Metric, Result, exponent, in_rounds
 
 SIZES = [10, 5000, 20000]
-# The gateway and the subscribers need files for other purposes.
-OTHER_FILES = 300
 RATE = 200
 METRICS = [
     Metric("memory", "KiB per connection", 2, is_main=True, is_higher_better=False),
@@ -17,6 +17,15 @@ METRICS = [
 ]
 # A subscription of the idle connections has no events.
 KINDS = {"without a subscription": ("idle", "/v1/ws"), "with a subscription": ("ws", "/v1/ws/channel?channelId=quiet")}
+
+
+def most_connections():
+    """Returns how many WebSockets one client may have with this machine's limit of open files."""
+    with Broker() as broker, contestants.gateway(broker, *contestants.LARGE) as server:
+        text = urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics").read().decode()
+    connections = int(re.search(r'^coaty_gateway_resource_limit{resource="connections"} (\d+)', text, re.MULTILINE)[1])
+    # Half is for HTTP, and the last tenth for other clients.
+    return int(connections / 2 * 0.9) - 10
 
 
 def settled(server):
@@ -48,7 +57,8 @@ def measure(kind, target, connections, seconds):
 
 
 def run(options):
-    sizes = [min(size, raise_file_limit() - OTHER_FILES) for size in SIZES]
+    most = most_connections()
+    sizes = [min(size, most) for size in SIZES]
     result = Result("idle", "Idle WebSockets", METRICS, subject="")
     chosen = {
         f"{size:,} connections {name}": lambda kind=kind, size=size: measure(*kind, size, options.seconds)

@@ -3,6 +3,8 @@
 import matplotlib
 
 matplotlib.use("Agg")
+# Text stays text, and equal results give equal files.
+matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "bench", "font.family": "sans-serif"})
 from matplotlib import pyplot  # noqa: E402
 
 SUBJECT_COLOUR, OTHER_COLOUR = "#1f6f8b", "#b8c4ca"
@@ -26,7 +28,6 @@ def plot(result, folder):
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.spines[["top", "right"]].set_visible(False)
     for kind in ("png", "svg"):
-        # Without a date, equal results give equal files.
         metadata = {"Date": None} if kind == "svg" else None
         figure.savefig(folder / f"{result.key}.{kind}", dpi=120, metadata=metadata)
     pyplot.close(figure)

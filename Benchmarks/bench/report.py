@@ -7,13 +7,19 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import subprocess
 
+from .processes import BUILD
 from .results import Metric, Result
 
+RESULTS = BUILD / "results"
+# Where the results are in a document.
+BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 
-def machine():
-    """Describes the machine and the revision in a line."""
+
+def conditions(options):
+    """Describes the machine, the revision and the run in a line."""
     text = pathlib.Path("/proc/cpuinfo").read_text()
     model = re.search(r"model name\s*:\s*(.+)", text)
     memory = int(re.search(r"MemTotal:\s+(\d+)", pathlib.Path("/proc/meminfo").read_text())[1]) / 2**20
@@ -21,7 +27,7 @@ def machine():
     revision = subprocess.run(["git", "-C", folder, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     parts = [f"{os.cpu_count()} processors ({model[1] if model else platform.machine()})", f"{memory:.0f} GiB of memory"]
     parts += [f"Linux {platform.release()}", f"load average {os.getloadavg()[0]:.1f} at the start"]
-    parts += [f"revision {revision or 'unknown'}", f"{datetime.date.today()}"]
+    parts += [f"{options.rounds} rounds of {options.seconds} s", f"revision {revision or 'unknown'}", f"{datetime.date.today()}"]
     return ", ".join(parts)
 
 
@@ -76,3 +82,18 @@ def markdown(description, results, images=None):
     """Returns the tables of all results. `images` is the folder of the plots, relative to the document."""
     head = f"Measured on {description}. Medians of the rounds, in parentheses the range; ratios are medians of the ratios in each round.\n"
     return "\n".join([head, *(section(result, images) for result in results)])
+
+
+def document(path, description, results):
+    """Replaces the results in a document, between its two markers, and the plots in the folder images/performance beside it."""
+    before, _, rest = path.read_text().partition(BEGIN)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise SystemExit(f"{path} has no markers {BEGIN} and {END}")
+    images = path.parent / "images" / "performance"
+    shutil.rmtree(images, ignore_errors=True)
+    images.mkdir(parents=True)
+    for result in results:
+        if result.main:
+            shutil.copy(RESULTS / f"{result.key}.svg", images)
+    path.write_text(f"{before}{BEGIN}\n{markdown(description, results, 'images/performance')}{END}{after}")

@@ -100,32 +100,60 @@ static void receive_all(int milliseconds) {
             receive(events[index].data.ptr);
 }
 
-/* Opens a connection, and waits until it is subscribed. */
-static void open_connection(struct connection *connection, const char *kind, int port, const char *target) {
-    static char answer[READ_SIZE];
-    size_t size = 0;
+static char answer[READ_SIZE];
+
+static void begin(struct connection *connection, const char *kind, int port, const char *target) {
     connection->descriptor = connect_to(port);
     connection->next = -1;
     connection->rest = malloc(LAST);
     connection->stream.chunked = strcmp(kind, "sse") == 0;
     send_request(connection->descriptor, kind, target);
-    char *body = receive_until(connection->descriptor, answer, &size, sizeof answer, "\r\n\r\n", 4);
+}
+
+/* Waits for the response to the handshake, and subscribes. Returns the end of the response. */
+static char *shake_hands(struct connection *connection, const char *kind, const char *target, size_t *size) {
+    *size = 0;
+    char *body = receive_until(connection->descriptor, answer, size, sizeof answer, "\r\n\r\n", 4);
     if (strncmp(answer, "HTTP/1.1 101", 12) != 0 && strncmp(answer, "HTTP/1.1 200", 12) != 0)
-        FAIL("connection refused: %.*s", (int)size, answer);
+        FAIL("connection refused: %.*s", (int)*size, answer);
     subscribe(connection->descriptor, kind, target);
-    if (has_ok(kind, target))
-        receive_until(connection->descriptor, body, &size, sizeof answer, "\"op\":\"ok\"", 9);
-    else if (strcmp(kind, "mqtt") == 0)
-        receive_until(connection->descriptor, body, &size, sizeof answer, "\x90\x03\x00\x01\x00", 5);
+    return body;
+}
+
+static void add_to_epoll(struct connection *connection) {
     set_nonblocking(connection->descriptor);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
     epoll_ctl(epoll, EPOLL_CTL_ADD, connection->descriptor, &event);
+}
+
+/* Opens a connection, and waits until it is subscribed. */
+static void open_connection(struct connection *connection, const char *kind, int port, const char *target) {
+    size_t size;
+    begin(connection, kind, port, target);
+    char *body = shake_hands(connection, kind, target, &size);
+    if (has_ok(kind, target))
+        receive_until(connection->descriptor, body, &size, sizeof answer, "\"op\":\"ok\"", 9);
+    add_to_epoll(connection);
     /* What came with the head is a part of the stream. */
     char *end = answer + size;
     struct slice slice;
     while (next_slice(&connection->stream, &body, end, &slice))
         if (slice.kind == TEXT)
             scan(connection, slice.start, slice.size, now_ns());
+}
+
+/* Opens connections to mosquitto, step by step for all, because it takes 200 ms for the steps of one. */
+static void open_together(int port, const char *topic) {
+    size_t size;
+    for (long index = 0; index < count; index++)
+        begin(&connections[index], "mqtt", port, topic);
+    for (long index = 0; index < count; index++)
+        shake_hands(&connections[index], "mqtt", topic, &size);
+    for (long index = 0; index < count; index++) {
+        size = 0;
+        receive_until(connections[index].descriptor, answer, &size, sizeof answer, "\x90\x03\x00\x01\x00", 5);
+        add_to_epoll(&connections[index]);
+    }
 }
 
 static void reset(void) {
@@ -160,8 +188,11 @@ int main(int argc, char **argv) {
     connections = calloc((size_t)count, sizeof *connections);
     epoll = epoll_create1(0);
     opened = now_ns();
-    for (long index = 0; index < count; index++)
-        open_connection(&connections[index], argv[1], atoi(argv[2]), argv[3]);
+    if (strcmp(argv[1], "mqtt") == 0)
+        open_together(atoi(argv[2]), argv[3]);
+    else
+        for (long index = 0; index < count; index++)
+            open_connection(&connections[index], argv[1], atoi(argv[2]), argv[3]);
     printf("ready\n");
     fflush(stdout);
 
