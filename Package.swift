@@ -171,7 +171,7 @@ let package = Package(
             name: "hot-paths",
             dependencies: ["Coaty"],
             path: "Benchmarks/instructions",
-            sources: ["HotPaths.swift"],
+            exclude: ["expected.json", "sigsuspend.c"],
             swiftSettings: strict
         ),
 

@@ -7,10 +7,10 @@
 #include <mosquitto.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The number of messages that a slow client may be behind; it is disconnected if it is further behind. */
 enum { KEPT = 65536 };
@@ -30,7 +30,6 @@ static unsigned long tail;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct lws_context *context;
 static const char *topic;
-static volatile sig_atomic_t stopped;
 
 static void on_connect(struct mosquitto *client, void *cls, int code) {
     (void)cls, (void)code;
@@ -80,10 +79,10 @@ static int serve(struct lws *connection, enum lws_callback_reasons reason, void 
     return 0;
 }
 
-static void stop(int number) {
-    (void)number;
-    stopped = 1;
-    lws_cancel_service(context);
+/* libwebsockets handles signals with libuv, and then lws_service does not return. */
+static void end(void *handle, int number) {
+    (void)handle, (void)number;
+    _exit(0);
 }
 
 int main(int argc, char **argv) {
@@ -98,14 +97,13 @@ int main(int argc, char **argv) {
     struct lws_context_creation_info info = {.port = 0, .iface = "lo", .protocols = protocols, .vhost_name = "fanout",
                                              .options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_DISABLE_IPV6};
     info.options |= LWS_SERVER_OPTION_EXPLICIT_VHOSTS;
+    info.signal_cb = end;
     context = lws_create_context(&info);
     struct lws_vhost *host = context == NULL ? NULL : lws_create_vhost(context, &info);
     if (host == NULL) {
         fprintf(stderr, "fanout: the server did not start\n");
         return 1;
     }
-    signal(SIGTERM, stop);
-    signal(SIGINT, stop);
 
     mosquitto_lib_init();
     struct mosquitto *client = mosquitto_new(NULL, true, NULL);
@@ -118,7 +116,7 @@ int main(int argc, char **argv) {
     }
     printf("fanout ready on http://127.0.0.1:%d\n", lws_get_vhost_listen_port(host));
     fflush(stdout);
-    while (!stopped && lws_service(context, 0) >= 0)
+    while (lws_service(context, 0) >= 0)
         ;
     return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * Publishes events of about 300 bytes at an even rate, with consecutive numbers and the time at which each was sent. Each event has the
+ * Publishes events of 270 bytes at an even rate, with consecutive numbers and the time at which each was sent. Each event has the
  * id of another object. Fails if the broker closes the connection.
  */
 #include "load.h"
