@@ -1,5 +1,7 @@
 """POST /v1/discover with one responding agent, Examples/hello-world."""
 
+import contextlib
+
 from . import contestants, load
 from .processes import Broker
 from .results import Metric, Result, in_rounds
@@ -17,21 +19,16 @@ METRICS = [
 
 def measure(make, connections, seconds):
     """Measures a bridge, or with `make` None a client that uses only libmosquitto."""
-    with Broker() as broker, contestants.responder(broker) as responder:
-        if make is None:
-            load.round_trip(broker.port, 0.5)
-            processes = {"responder": responder, "broker": broker}
-            before = {name: process.processor_seconds() for name, process in processes.items()}
-            found = load.round_trip(broker.port, seconds)
-        else:
-            with make(broker) as server:
-                load.discover(server.port, connections, 0.5)
-                processes = {"cost": server, "responder": responder, "broker": broker}
-                before = {name: process.processor_seconds() for name, process in processes.items()}
-                found = load.discover(server.port, connections, seconds)
-                after = {name: process.processor_seconds() for name, process in processes.items()}
-        if make is None:
-            after = {name: process.processor_seconds() for name, process in processes.items()}
+    with Broker() as broker, contestants.responder(broker) as responder, make(broker) if make else contextlib.nullcontext() as server:
+        processes = ({"cost": server} if server else {}) | {"responder": responder, "broker": broker}
+
+        def request(duration):
+            return load.discover(server.port, connections, duration) if server else load.round_trip(broker.port, duration)
+
+        request(0.5)
+        before = {name: process.processor_seconds() for name, process in processes.items()}
+        found = request(seconds)
+        after = {name: process.processor_seconds() for name, process in processes.items()}
     costs = {name: (after[name] - before[name]) / found["requests"] * 1e6 for name in processes}
     latencies = {key: found[key] / 1000 for key in ("p50", "p99")}
     return costs | latencies | {"rate": found["requests"] / found["seconds"]}

@@ -49,12 +49,8 @@ import Testing
     private static func logged() throws -> [(text: String, place: String)] {
         let calls =
             /\.(warning|error|critical)\(\s*"|log\(\s*level: ([^,"]|\?[^,]*)+,\s*"|LogLine\(\.\w+, \.(warning|error|critical), "/
-        let files = try #require(FileManager.default.enumerator(atPath: root.path + "/Sources"))
         var logged: [(text: String, place: String)] = []
-        for case let file as String in files where file.hasSuffix(".swift") {
-            let path = "Sources/" + file
-            guard !foreign.contains(where: path.hasPrefix) else { continue }
-            let source = try text(path)
+        for (path, source) in try sources() {
             for match in source.matches(of: calls) {
                 let call = match.output.0
                 let isGrave = call.contains(/\.(warning|error|critical)\b/)
@@ -67,17 +63,17 @@ import Testing
 
     /// Returns the texts of calls that log literals at `notice`, and their places in the source.
     private static func loggedNotices() throws -> [(text: String, place: String)] {
-        let files = try #require(FileManager.default.enumerator(atPath: root.path + "/Sources"))
-        var logged: [(text: String, place: String)] = []
-        for case let file as String in files where file.hasSuffix(".swift") {
-            let path = "Sources/" + file
-            guard !foreign.contains(where: path.hasPrefix) else { continue }
-            let source = try text(path)
-            for match in source.matches(of: /\.notice\(\s*"/) {
-                logged.append((literal(source[match.range.upperBound...]), path))
-            }
+        try sources().flatMap { path, source in
+            source.matches(of: /\.notice\(\s*"/).map { (literal(source[$0.range.upperBound...]), path) }
         }
-        return logged
+    }
+
+    /// Returns the Swift files whose log lines the runbook describes.
+    private static func sources() throws -> [(path: String, text: String)] {
+        let files = try #require(FileManager.default.enumerator(atPath: root.path + "/Sources"))
+        return try files.compactMap { ($0 as? String).map { "Sources/" + $0 } }
+            .filter { path in path.hasSuffix(".swift") && !foreign.contains(where: path.hasPrefix) }
+            .map { ($0, try text($0)) }
     }
 
     /// Returns the text of a literal, given the source after its opening quotation mark.
