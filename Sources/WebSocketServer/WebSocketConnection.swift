@@ -152,19 +152,37 @@ public final class WebSocketConnection: Sendable, Identifiable {
     /// - Parameter holder: released when the frame is sent or the connection has ended; immediately if the frame is
     ///   refused. It represents the memory of the frame.
     public func offer(_ frame: WebSocketFrame, holding holder: (any Sendable & AnyObject)? = nil) -> Offer {
-        let (answer, isFirst): (Offer, Bool) = outbox.withLock { outbox in
-            guard outbox.isOpen else { return (.closed, false) }
-            let isLong = outbox.bytes > 0 && outbox.bytes + frame.count > byteLimit
-            if isLong || outbox.frames.count >= frameLimit {
-                outbox.owesDrained = true
-                return (.full, false)
+        offer(CollectionOfOne(frame), holding: holder).answer
+    }
+
+    /// Queues the first of some messages, as many as fit, like ``offer(_:holding:)-(WebSocketFrame,_)``. The queue is
+    /// locked only once.
+    ///
+    /// - Parameter holder: released when all queued messages are sent or the connection has ended.
+    /// - Returns: the number of queued messages, and `queued` if these are all; otherwise the reason why the next one is
+    ///   not queued.
+    public func offer(
+        _ frames: some Collection<WebSocketFrame>,
+        holding holder: (any Sendable & AnyObject)? = nil
+    ) -> (number: Int, answer: Offer) {
+        let (number, answer, isFirst): (Int, Offer, Bool) = outbox.withLock { outbox in
+            guard outbox.isOpen else { return (0, .closed, false) }
+            var (number, isFirst) = (0, false)
+            for frame in frames {
+                let isLong = outbox.bytes > 0 && outbox.bytes + frame.count > byteLimit
+                if isLong || outbox.frames.count >= frameLimit {
+                    outbox.owesDrained = true
+                    return (number, .full, isFirst)
+                }
+                if outbox.append(QueuedFrame(frame: frame, holder: holder)) { isFirst = true }
+                number += 1
             }
-            return (.queued, outbox.append(QueuedFrame(frame: frame, holder: holder)))
+            return (number, .queued, isFirst)
         }
         if isFirst {
             mailbox.schedule(self)
         }
-        return answer
+        return (number, answer)
     }
 
     /// Closes the connection after the queued frames, from any thread. The first close wins.

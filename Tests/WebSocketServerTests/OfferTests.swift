@@ -92,6 +92,38 @@ import WebSocketServer
         #expect(fixture.handler.current.drains == refusals)
     }
 
+    @Test func framesThatAreOfferedTogetherAreBounded() throws {
+        var configuration = WebSocketServer.Configuration()
+        configuration.offerQueueFrames = 3
+        configuration.offerQueueBytes = 100
+        let queued = Mutex<[Int]>([])
+        let fixture = try Fixture(
+            configuration,
+            handler: RecordingHandler(
+                onMessage: { message, connection in
+                    // On the service thread, nothing leaves the queue during the offer.
+                    guard case .text(let lengths) = message else { return }
+                    let frames = lengths.split(separator: " ").compactMap { Int($0) }.map {
+                        WebSocketFrame(binary: [UInt8](repeating: 0, count: $0))
+                    }
+                    let (number, answer) = connection.offer(frames)
+                    queued.withLock { $0.append(number) }
+                    #expect(answer == (number == frames.count ? .queued : .full))
+                }
+            )
+        )
+        let client = try fixture.open()
+        let offers = [("1 2 3", 3), ("1 2 3 4 5", 3), ("60 40 1", 2), ("1000 0 1", 1), ("60 41 40", 1)]
+        for (lengths, number) in offers {
+            try client.sendText(lengths)
+            for length in lengths.split(separator: " ").prefix(number) {
+                #expect(try client.receive() == .binary([UInt8](repeating: 0, count: Int(length) ?? -1)))
+            }
+        }
+        #expect(queued.withLock { $0 } == offers.map(\.1))
+        #expect(fixture.handler.waits { $0.drains == 4 })
+    }
+
     @Test func offersAreBounded() throws {
         var configuration = WebSocketServer.Configuration()
         configuration.offerQueueFrames = 3
