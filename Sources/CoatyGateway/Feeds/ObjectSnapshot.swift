@@ -1,12 +1,11 @@
 import Coaty
-import DequeModule
 
-/// The objects in the object registry when a subscription began. They are sorted when the first one is needed, and
-/// filtered only as the client reads.
+/// The objects in the object registry when a subscription began. They are filtered only as the client
+/// reads.
 struct ObjectSnapshot: Sendable {
     /// The listed objects; nil once ``objects`` are taken from them.
     private var listed: ObjectIndex?
-    private var objects: Deque<AliveObject>
+    private var objects: UnreadObjects
     /// The cursor of the feed of their changes at that moment.
     let cursor: FeedCursor
     /// Charges the client for the replaced versions that the snapshot keeps in memory; nil once all objects are read.
@@ -17,22 +16,22 @@ struct ObjectSnapshot: Sendable {
     /// Creates a snapshot in constant time.
     init(_ content: RegisteredObjects, cursor: FeedCursor, pin: SnapshotPin? = nil) {
         listed = content.listed
-        objects = []
+        objects = UnreadObjects([])
         self.cursor = cursor
         self.pin = pin
     }
 
     /// - Parameter objects: in the order in which they were listed.
     init(_ objects: [AliveObject], cursor: FeedCursor) {
-        self.objects = Deque(objects)
+        self.objects = UnreadObjects(objects)
         self.cursor = cursor
     }
 
-    /// Returns the next object that the subscription's filter matches; nil after the last one, or when the turn is
-    /// over. Reads at least one object.
+    /// Returns the next object that the subscription's filter matches; nil after the last one, or when the turn is over.
+    /// Reads at least one object.
     mutating func next(for subscription: ClientSubscription, until limit: TurnLimit) -> QueuedItem? {
         if let listed {
-            objects = Deque(listed.objects(of: subscription.kind))
+            objects = listed.unread(subscription.kind)
             self.listed = nil
         }
         while let object = objects.popFirst() {
@@ -59,15 +58,4 @@ struct ObjectSnapshot: Sendable {
 
     /// Whether all objects were returned.
     var isEmpty: Bool { listed == nil && objects.isEmpty && held == nil }
-}
-
-extension ObjectIndex {
-    /// Returns the objects of a kind, or all, in the order in which they were listed.
-    fileprivate func objects(of kind: Observation.ObjectKind?) -> [AliveObject] {
-        switch kind {
-        case .core(let coreType): objects(coreType: coreType, objectType: nil)
-        case .object(let objectType): objects(coreType: nil, objectType: objectType)
-        case nil: inOrder
-        }
-    }
 }

@@ -141,18 +141,22 @@ import Testing
         try receive(Self.json("x"), from: "a")
         try receive(Self.json("y", .Task), from: "a")
         try receive(#"{"coreType":"Task","objectType":"u","objectId":"z","name":"n"}"#, from: "a")
-        func found(_ coreType: CoreType?, _ objectType: String?) -> [String] {
-            let found = table.content.listed.objects(coreType: coreType, objectType: objectType.map { WireName($0) })
-            return found.map(\.objectId.string)
+        func found(_ kind: Observation.ObjectKind?) -> [String] {
+            var (unread, found) = (table.content.listed.unread(kind), [String]())
+            while let object = unread.popFirst() {
+                if kind?.includes(object) ?? true { found.append(object.objectId.string) }
+            }
+            return found
         }
-        #expect(found(nil, nil) == ["x", "y", "z"])
-        #expect(found(.Task, nil) == ["y", "z"] && found(nil, "t") == ["x", "y"] && found(.Task, "t") == ["y"])
-        #expect(found(.User, nil).isEmpty && found(nil, "v").isEmpty && found(.CoatyObject, "u").isEmpty)
+        func found(_ objectType: String) -> [String] { found(.object(WireName(objectType))) }
+        #expect(found(nil) == ["x", "y", "z"])
+        #expect(found(.core(.Task)) == ["y", "z"] && found("t") == ["x", "y"])
+        #expect(found(.core(.User)).isEmpty && found("v").isEmpty)
         // A new version may have other types.
         try receive(#"{"coreType":"Task","objectType":"u","objectId":"x","name":"n"}"#, from: "a")
-        #expect(found(.Task, "u") == ["x", "z"] && found(.CoatyObject, nil).isEmpty && found(nil, "t") == ["y"])
+        #expect(found("u") == ["x", "z"] && found(.core(.CoatyObject)).isEmpty && found("t") == ["y"])
         deadvertise("x", "y", "z")
-        #expect(found(nil, nil).isEmpty && found(.Task, nil).isEmpty && found(nil, "u").isEmpty)
+        #expect(found(nil).isEmpty && found(.core(.Task)).isEmpty && found("u").isEmpty)
     }
 
     @Test func copiesOfTheContentDoNotChange() throws {

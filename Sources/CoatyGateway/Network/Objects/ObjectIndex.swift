@@ -18,6 +18,8 @@ struct ObjectIndex: Sendable {
     typealias IDs = TreeSet<CoatyUUID>
 
     private var entries: TreeDictionary<CoatyUUID, Entry> = [:]
+    /// All objects. A list that is kept sorted begins a snapshot at once: sorting 100,000 objects takes 80 ms.
+    private var list = ObjectList()
     private var byOwner: TreeDictionary<CoatyUUID, IDs> = [:]
     private var byParent: TreeDictionary<CoatyUUID, IDs> = [:]
     private var byCoreType: TreeDictionary<CoreType, IDs> = [:]
@@ -68,20 +70,20 @@ struct ObjectIndex: Sendable {
     // MARK: - In order
 
     /// The objects, in the order in which they were listed.
-    var inOrder: [AliveObject] { objects.sorted { $0.position < $1.position } }
+    var inOrder: [AliveObject] { Array(list) }
 
-    /// Returns the objects of some types, in the order in which they were listed. Only objects of one of the types are
-    /// visited.
-    func objects(coreType: CoreType?, objectType: WireName?) -> [AliveObject] {
-        let some: IDs
-        switch (coreType.map(ids), objectType.map(ids)) {
-        case (nil, nil): return inOrder
-        case (let ids?, nil), (nil, let ids?): return objects(ids)
-        case (let ofCoreType?, let ofObjectType?):
-            // Checking the smaller set takes less time than intersecting both.
-            some = ofCoreType.count < ofObjectType.count ? ofCoreType : ofObjectType
-        }
-        return objects(some).filter { $0.coreType == coreType && $0.objectType == objectType }
+    /// Returns the objects of a kind, in the order in which they were listed, and possibly objects of other kinds in
+    /// between.
+    func unread(_ kind: Observation.ObjectKind?) -> UnreadObjects {
+        let ids: IDs? =
+            switch kind {
+            case .core(let coreType): ids(of: coreType)
+            case .object(let objectType): ids(of: objectType)
+            case nil: nil
+            }
+        // Finding and sorting an object takes about 30 times as long as skipping one.
+        if let ids, 32 * ids.count < count { return UnreadObjects(objects(ids)) }
+        return UnreadObjects(list, count: count)
     }
 
     /// Returns the objects with some ids, in the order in which they were listed.
@@ -96,6 +98,7 @@ struct ObjectIndex: Sendable {
         let object = entry.object
         let id = object.objectId
         entries[id] = entry
+        list.insert(object)
         byOwner[object.owner, default: []].insert(id)
         if let parent = object.parentObjectId { byParent[parent, default: []].insert(id) }
         byCoreType[object.coreType, default: []].insert(id)
@@ -109,11 +112,12 @@ struct ObjectIndex: Sendable {
 
     /// Replaces the entry of a listed object.
     mutating func replace(_ known: Entry, with entry: Entry) {
-        guard known.object.isIndexed(like: entry.object) else {
+        guard known.object.isIndexed(like: entry.object), known.object.position == entry.object.position else {
             remove(known.object.objectId)
             return insert(entry)
         }
         entries[entry.object.objectId] = entry
+        if entry.object !== known.object { list.replace(with: entry.object) }
         let growth = entry.object.size - known.object.size
         bytes += growth
         if entry.object.isPresence { presenceBytes += growth }
@@ -123,6 +127,7 @@ struct ObjectIndex: Sendable {
     mutating func remove(_ id: CoatyUUID) -> Entry? {
         guard let entry = entries.removeValue(forKey: id) else { return nil }
         let object = entry.object
+        list.remove(object)
         Self.remove(id, of: object.owner, in: &byOwner)
         if let parent = object.parentObjectId { Self.remove(id, of: parent, in: &byParent) }
         Self.remove(id, of: object.coreType, in: &byCoreType)
