@@ -106,6 +106,9 @@ final class ClientSubscription: Sendable {
     /// Whether the client receives all events of the feed.
     var wantsAll: Bool { options.filter == nil && kind == nil && currentView == nil }
 
+    /// Whether the client receives all objects of its ``kind``, and with all properties.
+    var wantsWholeObjects: Bool { options.filter == nil && options.fields == nil && currentView == nil }
+
     // MARK: - Access
 
     /// The part of the events that the client may see; nil for all of them.

@@ -6,6 +6,11 @@ protocol FrameTransport: Sendable {
     /// Queues a frame if the connection has space. If it returns `full`, the frame is not queued, and
     /// ``OutboundQueue/pump()`` is called when there is space again.
     func offer(_ frame: OutboundFrame) -> FrameOffer
+    /// Queues the first frames of a batch, as many as the connection has space for, like ``offer(_:)-(OutboundFrame)``.
+    ///
+    /// - Returns: the number of queued frames, and `queued` if these are all; otherwise the reason why the next one is not
+    ///   queued.
+    func offer(_ batch: ObjectBatch) -> (number: Int, FrameOffer)
     /// Ends the connection after the queued frames, because its only subscription or request has ended, or an operator
     /// has disconnected it.
     func finish(_ end: ConnectionEnd)
@@ -16,6 +21,14 @@ protocol FrameTransport: Sendable {
 /// The result of offering a frame to a connection.
 enum FrameOffer: Sendable {
     case queued, full, closed
+
+    init(_ offer: WebSocketConnection.Offer) {
+        switch offer {
+        case .queued: self = .queued
+        case .full: self = .full
+        case .closed: self = .closed
+        }
+    }
 
     init(_ result: HTTPStream.WriteResult) {
         switch result {
@@ -89,13 +102,20 @@ struct OutboundFrame {
 }
 
 extension QueuedItem {
-    /// Returns the item as a frame of a subscription or request.
-    func outbound(to subscription: ClientSubscription) -> OutboundFrame {
+    /// An item in the form that is offered to a connection.
+    enum Outbound {
+        case frame(OutboundFrame)
+        case batch(ObjectBatch)
+    }
+
+    /// Returns the item as a frame of a subscription or request, or as several.
+    func outbound(to subscription: ClientSubscription) -> Outbound {
         switch self {
-        case .gap(let count, let cursor): OutboundFrame(.gap(dropped: count, cursor), id: subscription.id)
-        case .leftOut(let cursor): OutboundFrame(.leftOut(cursor), id: subscription.id)
-        case .response(let frame, let charge): OutboundFrame(frame, id: subscription.id, charge)
-        case .event(let event): OutboundFrame(event, id: subscription.id)
+        case .gap(let count, let cursor): .frame(OutboundFrame(.gap(dropped: count, cursor), id: subscription.id))
+        case .leftOut(let cursor): .frame(OutboundFrame(.leftOut(cursor), id: subscription.id))
+        case .response(let frame, let charge): .frame(OutboundFrame(frame, id: subscription.id, charge))
+        case .event(let event): .frame(OutboundFrame(event, id: subscription.id))
+        case .objects(let batch): .batch(batch)
         }
     }
 }
@@ -105,11 +125,13 @@ struct WebSocketTransport: FrameTransport {
     let connection: WebSocketConnection
 
     func offer(_ frame: OutboundFrame) -> FrameOffer {
-        switch connection.offer(frame.webSocketFrame, holding: frame.charge) {
-        case .queued: .queued
-        case .full: .full
-        case .closed: .closed
-        }
+        FrameOffer(connection.offer(frame.webSocketFrame, holding: frame.charge))
+    }
+
+    func offer(_ batch: ObjectBatch) -> (number: Int, FrameOffer) {
+        let frames = batch.frames.map { WebSocketFrame(utf8Parts: [$0]) }
+        let (number, answer) = connection.offer(frames, holding: batch.charge)
+        return (number, FrameOffer(answer))
     }
 
     func finish(_ end: ConnectionEnd) { connection.close(CloseCode(end), end.text) }
@@ -129,6 +151,8 @@ struct LineTransport: FrameTransport {
         FrameOffer(stream.write(frame.lines + [Self.end], holding: frame.charge))
     }
 
+    func offer(_ batch: ObjectBatch) -> (number: Int, FrameOffer) { stream.offer(batch, end: Self.end) }
+
     func finish(_ end: ConnectionEnd) { stream.finish() }
 
     func abort() { stream.finish() }
@@ -144,15 +168,52 @@ struct EventStreamTransport: FrameTransport {
     private static let end = Array("\n\n".utf8)
 
     func offer(_ frame: OutboundFrame) -> FrameOffer {
+        let parts = [Self.beginning(frame.op, frame.cursor)] + frame.lines + [Self.end]
+        return FrameOffer(stream.write(parts, holding: frame.charge))
+    }
+
+    func offer(_ batch: ObjectBatch) -> (number: Int, FrameOffer) {
+        let last = batch.cursor.map { Self.beginning(.event, $0) }
+        return stream.offer(batch, beginning: Self.beginning(.event, nil), last: last, end: Self.end)
+    }
+
+    private static func beginning(_ op: ServerFrame.Op, _ cursor: FeedCursor?) -> [UInt8] {
         var text: [UInt8] = []
-        if let cursor = frame.cursor { text += "id: \(cursor)\n".utf8 }
+        if let cursor { text += "id: \(cursor)\n".utf8 }
         // The browser's EventSource dispatches its own `error` event.
-        let name = frame.op == .error ? "problem" : frame.op.rawValue
+        let name = op == .error ? "problem" : op.rawValue
         text += "event: \(name)\ndata: ".utf8
-        return FrameOffer(stream.write([text] + frame.lines + [Self.end], holding: frame.charge))
+        return text
     }
 
     func finish(_ end: ConnectionEnd) { stream.finish() }
 
     func abort() { stream.finish() }
+}
+
+extension HTTPStream {
+    /// Queues either all frames of a batch as lines, or none. They are joined first: the stream takes and releases each
+    /// part separately, which takes longer than copying it.
+    ///
+    /// - Parameters:
+    ///   - beginning: precedes each line.
+    ///   - last: precedes the last line; nil for `beginning`.
+    ///   - end: follows each line.
+    fileprivate func offer(
+        _ batch: ObjectBatch,
+        beginning: [UInt8] = [],
+        last: [UInt8]? = nil,
+        end: [UInt8]
+    ) -> (number: Int, FrameOffer) {
+        var text: [UInt8] = []
+        text.reserveCapacity(batch.count + batch.frames.count * (beginning.count + end.count) + (last?.count ?? 0))
+        let lastIndex = batch.frames.endIndex - 1
+        for (index, frame) in zip(batch.frames.indices, batch.frames) {
+            text += index == lastIndex ? last ?? beginning : beginning
+            text += JSONText.line(frame)
+            text += end
+        }
+        let answer = FrameOffer(write([text], holding: batch.charge))
+        return (answer == .queued ? batch.frames.count : 0, answer)
+    }
 }

@@ -96,8 +96,6 @@ extension OutboundQueue {
             if let request = item.request { rights?.insert(request) }
         }
 
-        mutating func noteDelivered(_ item: QueuedItem) { if item.isEvent { delivered += 1 } }
-
         /// Puts a queue first in its round-robin order, because the connection had no space for its frame.
         mutating func prepend(_ queue: SubscriptionQueue) {
             if queue.isBehind {
@@ -119,9 +117,9 @@ extension OutboundQueue {
         /// Whether a new event may be written immediately, because nothing that comes first is queued.
         var isIdle: Bool { !isFull && !isClosed && place == nil && replies.isEmpty && ready.isEmpty }
 
-        /// Charges a sent frame to the client's byte rate.
-        func spend(_ frame: OutboundFrame) {
-            if let rate { account.spend(.bytesOut, frame.count, at: rate) }
+        /// Charges sent bytes to the client's byte rate.
+        func spend(_ bytes: @autoclosure () -> Int) {
+            if let rate { account.spend(.bytesOut, bytes(), at: rate) }
         }
     }
 }

@@ -220,16 +220,8 @@ final class OutboundQueue: Job {
     ) {
         var item = item
         if state.isIdle, !condition.isBehind, !hasToWait(&state), item.charge(to: state.memory) {
-            let frame = item.outbound(to: subscription)
-            state.permitAnswers(to: item)
-            switch transport.offer(frame) {
-            case .queued:
-                state.spend(frame)
-                state.noteDelivered(item)
-                return
-            case .full: state.isFull = true
-            case .closed: return clear(&state)
-            }
+            guard let rest = offer(item, to: subscription, &state), !state.isClosed else { return }
+            item = rest
         }
         change(subscription, &state) { queue, room in queue.append(item, room) }
         write(&state)
@@ -430,11 +422,10 @@ final class OutboundQueue: Job {
             state.queues[serial] = queue
             return true
         }
-        state.permitAnswers(to: item)
-        let isWritten = offer(item.outbound(to: subscription), &state)
+        let rest = offer(item, to: subscription, &state)
+        let isWritten = rest == nil
         guard !state.isClosed else { return false }
-        if !isWritten { queue.putBack(item) }
-        if isWritten { state.noteDelivered(item) }
+        if let rest { queue.putBack(rest) } else { queue.noteDelivered() }
         count(queue, queue.bytes - before, &state)
         awaitTurn(&queue, &state)
         if isWritten { state.append(queue) } else { state.prepend(queue) }
@@ -442,15 +433,39 @@ final class OutboundQueue: Job {
         return isWritten
     }
 
+    /// Offers an item to the connection.
+    ///
+    /// - Returns: the part that the connection has not accepted; nil if it has accepted all of it.
+    private func offer(_ item: QueuedItem, to subscription: ClientSubscription, _ state: inout State) -> QueuedItem? {
+        state.permitAnswers(to: item)
+        switch item.outbound(to: subscription) {
+        case .frame(let frame):
+            guard offer(frame, &state) else { return item }
+            state.delivered += item.events
+            return nil
+        case .batch(var batch):
+            let (number, answer) = transport.offer(batch)
+            let bytes = batch.removeFirst(number)
+            state.spend(bytes)
+            state.delivered += number
+            note(answer, &state)
+            return batch.frames.isEmpty ? nil : .objects(batch)
+        }
+    }
+
     /// Returns whether the connection has accepted the frame.
     private func offer(_ frame: OutboundFrame, _ state: inout State) -> Bool {
-        switch transport.offer(frame) {
-        case .queued:
-            state.spend(frame)
-            return true
+        let answer = transport.offer(frame)
+        if answer == .queued { state.spend(frame.count) }
+        note(answer, &state)
+        return answer == .queued
+    }
+
+    private func note(_ answer: FrameOffer, _ state: inout State) {
+        switch answer {
+        case .queued: break
         case .full: state.isFull = true
         case .closed: clear(&state)
         }
-        return false
     }
 }

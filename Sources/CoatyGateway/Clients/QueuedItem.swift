@@ -3,6 +3,8 @@ import Coaty
 /// An item in the queue of a subscription or request.
 enum QueuedItem: Sendable {
     case event(QueuedEvent)
+    /// Objects of a snapshot. Only such items can be delivered in part.
+    case objects(ObjectBatch)
     /// A gap: the number of dropped events, nil if unknown, and the cursor after which the client can resume, if any.
     case gap(Int?, FeedCursor?)
     /// An event is left out, because the client's filter is too expensive for it.
@@ -17,24 +19,33 @@ enum QueuedItem: Sendable {
     /// The request that the client may answer once the item has been delivered.
     var request: DeliveredRequest? { if case .event(let event) = self { event.request } else { nil } }
 
-    var isEvent: Bool { if case .event = self { true } else { false } }
+    /// The number of events in the item.
+    var events: Int {
+        switch self {
+        case .event: 1
+        case .objects(let batch): batch.frames.count
+        case .gap, .leftOut, .response: 0
+        }
+    }
 
     private var event: QueuedEvent? { if case .event(let event) = self { event } else { nil } }
 
     var cursor: FeedCursor? {
         switch self {
         case .event(let event): event.cursor
+        case .objects(let batch): batch.cursor
         case .gap(_, let cursor), .leftOut(let cursor): cursor
         case .response: nil
         }
     }
 
-    /// Returns the item with another cursor.
+    /// Returns the item with another cursor; objects must have none yet.
     func resumable(behind cursor: FeedCursor?) -> QueuedItem {
         switch self {
         case .event(var event):
             event.cursor = cursor
             return .event(event)
+        case .objects(let batch): return .objects(batch.resumable(behind: cursor))
         case .gap(let count, _): return .gap(count, cursor)
         case .leftOut: return .leftOut(cursor)
         case .response: return self
@@ -45,6 +56,7 @@ enum QueuedItem: Sendable {
     var size: Int {
         switch self {
         case .event(let event): event.size
+        case .objects(let batch): batch.size
         case .gap, .leftOut: 0
         case .response(let frame, _): frame.members.count
         }
@@ -54,6 +66,7 @@ enum QueuedItem: Sendable {
     var charge: Charge? {
         switch self {
         case .event(let event): event.charge
+        case .objects(let batch): batch.charge
         case .response(_, let charge): charge
         case .gap, .leftOut: nil
         }
@@ -63,11 +76,18 @@ enum QueuedItem: Sendable {
     ///
     /// - Returns: false if there is no memory for it.
     mutating func charge(to memory: MemoryAccount) -> Bool {
-        guard case .event(var event) = self, event.charge == nil else { return true }
-        event.charge = memory.charge(QueuedEvent.overhead, with: event.body.shared)
-        guard event.charge != nil else { return false }
-        self = .event(event)
-        return true
+        switch self {
+        case .event(var event) where event.charge == nil:
+            event.charge = memory.charge(QueuedEvent.overhead, with: event.body.shared)
+            guard event.charge != nil else { return false }
+            self = .event(event)
+            return true
+        case .objects(var batch):
+            guard batch.charge(to: memory) else { return false }
+            self = .objects(batch)
+            return true
+        case .event, .gap, .leftOut, .response: return true
+        }
     }
 
     /// Merges this item with an earlier item of the same object that was not delivered.

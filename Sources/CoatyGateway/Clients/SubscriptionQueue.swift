@@ -82,8 +82,7 @@ struct SubscriptionQueue: Sendable {
     /// Upper bound of the number of events and objects queued for the client: its filter may exclude some of the
     /// snapshot and the replay. Events that the throttle holds back are not counted.
     var queued: Int {
-        let nextCount = if case .event? = next { 1 } else { 0 }
-        return nextCount + fetchedEvents + (isReading ? unread : source?.count(upTo: replayEnd) ?? 0) + events
+        (next?.events ?? 0) + fetchedEvents + (isReading ? unread : source?.count(upTo: replayEnd) ?? 0) + events
     }
 
     /// Bytes queued for the client, without events that the throttle holds back.
@@ -136,6 +135,7 @@ struct SubscriptionQueue: Sendable {
             generation: generation,
             source: source,
             room: Self.maximumFetched - fetched.count,
+            roomBytes: Self.maximumFetchedBytes - fetchedBytes,
             charging: memory
         )
     }
@@ -147,7 +147,7 @@ struct SubscriptionQueue: Sendable {
         droppedInAll += reading.dropped
         for item in reading.items {
             fetched.append(item)
-            fetchedEvents += item.isEvent ? 1 : 0
+            fetchedEvents += item.events
             fetchedBytes += item.size
         }
         source = reading.source
@@ -157,7 +157,7 @@ struct SubscriptionQueue: Sendable {
 
     /// Removes the source once all its items are delivered. Until then, its replay may be extended.
     private mutating func endSource() {
-        if !hasUnread, fetched.isEmpty { (source, replayEnd) = (nil, nil) }
+        if !hasUnread, fetched.isEmpty, next == nil { (source, replayEnd) = (nil, nil) }
     }
 
     // MARK: - Buffer
@@ -232,9 +232,8 @@ struct SubscriptionQueue: Sendable {
             return next
         }
         if let item = fetched.popFirst() {
-            fetchedEvents -= item.isEvent ? 1 : 0
+            fetchedEvents -= item.events
             fetchedBytes -= item.size
-            endSource()
             return item
         }
         guard !hasUnread else { return nil }
@@ -245,7 +244,10 @@ struct SubscriptionQueue: Sendable {
         return popBuffer()
     }
 
-    /// Puts back the item that ``pop()`` returned last.
+    /// Records that the item that ``pop()`` returned last is delivered.
+    mutating func noteDelivered() { endSource() }
+
+    /// Puts back the item that ``pop()`` returned last, or the part of it that is not delivered.
     mutating func putBack(_ item: QueuedItem) { next = item }
 
     /// Returns whether there is space for an item, and charges it if there is.
@@ -259,14 +261,14 @@ struct SubscriptionQueue: Sendable {
         if holdsLatest, let key = item.key { slots[key] = firstSlot + buffer.count }
         buffer.append(item)
         count += 1
-        events += item.isEvent ? 1 : 0
+        events += item.events
         bufferBytes += item.size
     }
 
     /// Subtracts an item from the counts of the buffer.
     private mutating func discount(_ item: QueuedItem) {
         count -= 1
-        events -= item.isEvent ? 1 : 0
+        events -= item.events
         bufferBytes -= item.size
     }
 
@@ -292,6 +294,9 @@ struct SubscriptionQueue: Sendable {
         case .event, .response:
             dropped += 1
             droppedInAll += 1
+        case .objects(let batch):
+            dropped += batch.frames.count
+            droppedInAll += batch.frames.count
         }
     }
 

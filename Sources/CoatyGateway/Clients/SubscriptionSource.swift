@@ -43,8 +43,9 @@ struct SubscriptionReading: Sendable {
     /// The account of the connection, to which the items are charged.
     private let memory: MemoryAccount
     var source: SubscriptionSource
-    /// Number of items that may be read.
+    /// Number of items that may be read, and of their bytes. The last item may exceed them.
     let room: Int
+    let roomBytes: Int
     var items: [QueuedItem] = []
     var dropped = 0
 
@@ -53,6 +54,7 @@ struct SubscriptionReading: Sendable {
         generation: Int,
         source: SubscriptionSource,
         room: Int,
+        roomBytes: Int,
         charging memory: MemoryAccount
     ) {
         self.memory = memory
@@ -60,6 +62,7 @@ struct SubscriptionReading: Sendable {
         self.generation = generation
         self.source = source
         self.room = room
+        self.roomBytes = roomBytes
     }
 
     /// Reads items until the client has enough of them, or the turn is over.
@@ -73,14 +76,14 @@ struct SubscriptionReading: Sendable {
             }
             items.append(item)
             bytes += item.size
-        } while items.count < room && bytes < SubscriptionQueue.maximumFetchedBytes && !limit.isOver
+        } while items.count < room && bytes < roomBytes && !limit.isOver
         dropped += source.takeDropped()
     }
 
-    /// Replaces an event for which there is no memory by a gap. Consecutive gaps become one.
+    /// Replaces events for which there is no memory by a gap. Consecutive gaps become one.
     private mutating func drop(_ item: QueuedItem) {
-        dropped += 1
-        guard case .gap(let count?, _)? = items.last else { return items.append(.gap(1, item.cursor)) }
-        items[items.count - 1] = .gap(count + 1, item.cursor)
+        dropped += item.events
+        guard case .gap(let count?, _)? = items.last else { return items.append(.gap(item.events, item.cursor)) }
+        items[items.count - 1] = .gap(count + item.events, item.cursor)
     }
 }

@@ -272,15 +272,23 @@ struct ObservedEvent: Sendable {
 
     /// Returns the head for a change of an object in the object registry.
     static func head(of object: AliveObject) -> [UInt8] {
-        head(
-            "advertise",
-            [("sourceId", object.owner.string)],
-            #","since":\#(object.since),"changed":\#(object.changed)"#
-        )
+        var text: [UInt8] = []
+        appendHead(of: object, to: &text)
+        return text
     }
 
-    /// - Parameter more: JSON members that are not strings, each with a comma before it.
-    private static func head(_ name: String, _ members: [(String, String?)], _ more: String = "") -> [UInt8] {
+    /// Appends the head for a change of an object in the object registry.
+    static func appendHead(of object: AliveObject, to text: inout [UInt8]) {
+        text += #""event":"advertise","sourceId":"#.utf8
+        JSONText.append(object.owner.string, to: &text)
+        text += #","since":"#.utf8
+        text += String(object.since).utf8
+        text += #","changed":"#.utf8
+        text += String(object.changed).utf8
+        text += #","data":"#.utf8
+    }
+
+    private static func head(_ name: String, _ members: [(String, String?)]) -> [UInt8] {
         var text = Array(#""event":"\#(name)""#.utf8)
         for case (let name, let value?) in members {
             text += #",""#.utf8
@@ -288,7 +296,6 @@ struct ObservedEvent: Sendable {
             text += #"":"#.utf8
             JSONText.append(value, to: &text)
         }
-        text += more.utf8
         text += #","data":"#.utf8
         return text
     }

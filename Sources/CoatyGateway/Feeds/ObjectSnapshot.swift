@@ -27,15 +27,15 @@ struct ObjectSnapshot: Sendable {
         self.cursor = cursor
     }
 
-    /// Returns the next object that the subscription's filter matches; nil after the last one, or when the turn is over.
+    /// Returns the next objects that the subscription's filter matches; nil after the last one, or when the turn is over.
     /// Reads at least one object.
     mutating func next(for subscription: ClientSubscription, until limit: TurnLimit) -> QueuedItem? {
         if let listed {
             objects = listed.unread(subscription.kind)
             self.listed = nil
         }
-        while let object = objects.popFirst() {
-            if let item = item(object, subscription) {
+        while !objects.isEmpty {
+            if let item = nextItem(for: subscription) {
                 defer { held = item }
                 if let held { return held }
             }
@@ -48,13 +48,29 @@ struct ObjectSnapshot: Sendable {
         return last.resumable(behind: cursor)
     }
 
-    private func item(_ object: AliveObject, _ subscription: ClientSubscription) -> QueuedItem? {
-        let change = ObjectChange(kind: .added, object: object, previous: nil)
-        return subscription.item(EventRecord(PendingEvent(change), cursor: nil))
+    /// Reads the next object or, if the subscription wants objects unfiltered and whole, the objects of a batch.
+    private mutating func nextItem(for subscription: ClientSubscription) -> QueuedItem? {
+        guard subscription.wantsWholeObjects else {
+            return objects.popFirst().flatMap { object in
+                let change = ObjectChange(kind: .added, object: object, previous: nil)
+                return subscription.item(EventRecord(PendingEvent(change), cursor: nil))
+            }
+        }
+        var batch = ObjectBatch(id: subscription.id)
+        var visited = 0
+        while !batch.isFull, visited < Self.visitedPerBatch, let object = objects.popFirst() {
+            visited += 1
+            if subscription.kind?.includes(object) ?? true { batch.append(object) }
+        }
+        subscription.work?.spend(visited + WorkRate.steps(toPass: batch))
+        return batch.frames.isEmpty ? nil : .objects(batch)
     }
 
+    /// Maximum number of objects that are visited for a batch.
+    private static let visitedPerBatch = 256
+
     /// The number of objects left, including those that the subscription does not want.
-    var count: Int { (listed?.count ?? objects.count) + (held == nil ? 0 : 1) }
+    var count: Int { (listed?.count ?? objects.count) + (held?.events ?? 0) }
 
     /// Whether all objects were returned.
     var isEmpty: Bool { listed == nil && objects.isEmpty && held == nil }

@@ -22,6 +22,9 @@ final class WorkRate: Sendable {
     /// - Parameter bytes: the bytes that are read or copied.
     static func steps(toPass bytes: Int) -> Int { 20 + bytes / 256 }
 
+    /// Returns the steps for passing on the objects of a batch.
+    static func steps(toPass batch: ObjectBatch) -> Int { 20 * batch.frames.count + batch.count / 256 }
+
     /// Charges steps that were spent for the client.
     func spend(_ steps: Int, at now: Int64 = WorkBucket.now()) {
         total.spend(steps, at: now)

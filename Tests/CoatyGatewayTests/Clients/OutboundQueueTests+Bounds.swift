@@ -256,6 +256,8 @@ extension OutboundQueueTests {
             return offer
         }
 
+        func offer(_ batch: ObjectBatch) -> (number: Int, FrameOffer) { transport.offer(batch) }
+
         private func look() { state.withLock { $0.seen = transport.frames.count } }
 
         func finish(_ end: ConnectionEnd) { transport.finish(end) }
@@ -280,6 +282,7 @@ extension OutboundQueueTests {
             return offer
         }
 
+        func offer(_ batch: ObjectBatch) -> (number: Int, FrameOffer) { transport.offer(batch) }
         func finish(_ end: ConnectionEnd) { transport.finish(end) }
         func abort() { transport.abort() }
     }

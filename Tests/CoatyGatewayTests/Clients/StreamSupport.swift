@@ -38,14 +38,23 @@ final class SteeredTransport: FrameTransport {
     /// The accepted frames, reduced to what tests compare.
     var delivered: [DeliveredFrame] { get throws { try frames.map(DeliveredFrame.init) } }
 
-    func offer(_ frame: OutboundFrame) -> FrameOffer {
-        let text = String(decoding: frame.text, as: UTF8.self)
-        return state.withLock { state in
+    func offer(_ frame: OutboundFrame) -> FrameOffer { offer(frame.text, frame.charge) }
+
+    func offer(_ batch: ObjectBatch) -> (number: Int, FrameOffer) {
+        for (number, text) in batch.frames.enumerated() {
+            let answer = offer(text, batch.charge)
+            if answer != .queued { return (number, answer) }
+        }
+        return (batch.frames.count, .queued)
+    }
+
+    private func offer(_ text: [UInt8], _ charge: Charge?) -> FrameOffer {
+        state.withLock { state in
             guard !state.isGone else { return .closed }
             guard state.room > 0 else { return .full }
             state.room -= state.room == .max ? 0 : 1
-            state.frames.append(text)
-            if state.sendsLater, let charge = frame.charge { state.unsent.append(charge) }
+            state.frames.append(String(decoding: text, as: UTF8.self))
+            if state.sendsLater, let charge { state.unsent.append(charge) }
             return .queued
         }
     }
