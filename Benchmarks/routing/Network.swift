@@ -2,8 +2,6 @@ import Coaty
 
 /// An IO context in which half of the actors are responsible for each operating state, with one point per node.
 struct Network {
-    static let sourceCount = 2_000
-    static let actorCount = 2_000
     static let valueTypeCount = 50
 
     /// A node as a router decodes it from a payload.
@@ -17,14 +15,17 @@ struct Network {
         }
     }
 
+    /// The number of sources, and of actors.
+    let size: Int
     /// The nodes of the sources, then those of the actors.
     let nodes: [Node]
     let rules: [IoAssociationRule]
 
-    init() throws {
+    init(size: Int) throws {
+        self.size = size
         nodes =
-            try (0..<Self.sourceCount).map { try Self.source($0, updateRate: 100) }
-            + (0..<Self.actorCount).map { try Self.actor($0, isForEmergencies: !Self.isNormal($0)) }
+            try (0..<size).map { try Self.source($0, updateRate: 100) }
+            + (0..<size).map { try Self.actor($0, isForEmergencies: !Self.isNormal($0)) }
         let texts = (0..<Self.valueTypeCount).map {
             #"""
             {"name": "Responsible actors", "valueType": "\#(Self.valueType($0))", "condition":

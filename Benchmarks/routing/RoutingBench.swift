@@ -3,20 +3,19 @@ import Foundation
 import Logging
 import RoutingReference
 
-/// Prints the time to decide on the associations of a large IO context, compared with a router that decides on all
-/// pairs each time. Exits with 1 if the results differ.
+/// Measures the time to decide on the associations of an IO context, compared with a router that decides on all pairs
+/// each time. The time to read a node and to publish the changes is not included.
 @ControllerActor
 final class RoutingBench {
-    /// The number of times that each step is measured; the medians are printed.
-    static let rounds = 5
     /// The number of nodes that change in a round; a single change is too short to be measured.
     static let nodesPerRound = 100
 
-    private struct Measured {
+    /// A step with the milliseconds of each round.
+    struct Measured: Encodable {
         let name: String
         var changes = 0
-        var own: [Duration] = []
-        var naive: [Duration] = []
+        var own: [Double] = []
+        var naive: [Double] = []
     }
 
     private let network: Network
@@ -27,8 +26,8 @@ final class RoutingBench {
     private var table = IoRoutingTable { sourceId, _ in sourceId.string }
     private var naive: NaiveRouter
 
-    static func run() async throws {
-        let network = try Network()
+    static func run(size: Int, rounds: Int) async throws -> [Measured] {
+        let network = try Network(size: size)
         var steps: [Measured] = []
         for round in 0..<rounds {
             for (index, measured) in try await RoutingBench(network).measure(round).enumerated() {
@@ -40,7 +39,7 @@ final class RoutingBench {
                 }
             }
         }
-        report(steps)
+        return steps
     }
 
     private init(_ network: Network) throws {
@@ -101,7 +100,7 @@ final class RoutingBench {
         var measured = Measured(name: name)
         let start = clock.now
         measured.changes = try await change(body).count
-        measured.own.append(start.duration(to: clock.now))
+        measured.own.append(start.duration(to: clock.now).milliseconds)
         measured.naive.append(measureNaive())
         return measured
     }
@@ -128,7 +127,7 @@ final class RoutingBench {
         _ node: (Int) throws -> Network.Node
     ) async throws -> Measured {
         let nodes = try (0..<Self.nodesPerRound).map {
-            try node((round * Self.nodesPerRound + $0) % Network.actorCount)
+            try node((round * Self.nodesPerRound + $0) % network.size)
         }
         var measured = Measured(name: name)
         let verdicts = verdicts
@@ -136,68 +135,36 @@ final class RoutingBench {
         for node in nodes {
             measured.changes = try await change { try await $0.take(node.node, json: node.json, verdicts) }.count
         }
-        measured.own.append(start.duration(to: clock.now) / nodes.count)
+        measured.own.append((start.duration(to: clock.now) / nodes.count).milliseconds)
         for node in nodes { naive.take(node.node, json: node.json) }
         measured.naive.append(measureNaive())
         return measured
     }
 
-    private func measureNaive() -> Duration {
+    private func measureNaive() -> Double {
         var associations: [IoAssociation] = []
         let time = clock.measure { associations = naive.associations }
         guard Set(associations) == Set(table.associations) else {
-            print("the routers disagree")
+            FileHandle.standardError.write(Data("the routers disagree\n".utf8))
             exit(1)
         }
-        return time
-    }
-
-    // MARK: - Output
-
-    private static func report(_ steps: [Measured]) {
-        let full = steps[1].own.median
-        print(
-            """
-            IO routing: \(Network.sourceCount) sources x \(Network.actorCount) actors in \(Network.valueTypeCount) value \
-            types, a node and a rule each; medians of \(rounds) rounds
-            Time to decide on what changed; not in it: reading a node, publishing the changes. The naive router decides on
-            all pairs each time.
-            """
-        )
-        print(row("", ["ms", "naive ms", "naive/ours", "% of all", "changes"]))
-        for step in steps {
-            let (own, naive) = (step.own.median, step.naive.median)
-            let ratios = zip(step.naive, step.own).map { $0 / $1 }.sorted()
-            print(
-                row(
-                    step.name,
-                    [
-                        String(format: "%.3f", own.milliseconds),
-                        String(format: "%.0f", naive.milliseconds),
-                        String(format: "%.0f", ratios[ratios.count / 2]),
-                        String(format: "%.3f", own / full * 100),
-                        "\(step.changes)",
-                    ]
-                )
-            )
-        }
-    }
-
-    private static func row(_ name: String, _ columns: [String]) -> String {
-        func padding(_ text: String, _ width: Int) -> String {
-            String(repeating: " ", count: max(width - text.count, 0))
-        }
-        return "  " + name + padding(name, 22) + columns.map { padding($0, 11) + $0 }.joined()
+        return time.milliseconds
     }
 }
 
+/// Prints the measurements of each size as a line of JSON. Exits with 1 if the routers disagree.
+///
+/// usage: routing-bench ROUNDS SIZE ...
 @main
 enum Main {
-    static func main() async throws { try await RoutingBench.run() }
-}
-
-extension [Duration] {
-    fileprivate var median: Duration { sorted()[count / 2] }
+    static func main() async throws {
+        let numbers = CommandLine.arguments.dropFirst().compactMap { Int($0) }
+        guard let rounds = numbers.first, rounds > 0, numbers.count == CommandLine.arguments.count - 1 else { exit(2) }
+        for size in numbers.dropFirst() {
+            let steps = try await RoutingBench.run(size: size, rounds: rounds)
+            print(String(decoding: try JSONEncoder().encode(steps), as: UTF8.self))
+        }
+    }
 }
 
 extension Duration {
