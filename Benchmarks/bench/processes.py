@@ -33,6 +33,14 @@ def program(name):
     return pathlib.Path(os.environ.get("COATY_BENCH_PROGRAMS", RELEASE)).resolve() / name
 
 
+def output(*command, seconds):
+    """Runs a program to its end. Returns its output."""
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=seconds, env=ENVIRONMENT)
+    if result.returncode:
+        raise Failed(f"{command[0]}: status {result.returncode}: {result.stderr.strip()}")
+    return result.stdout
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -40,10 +48,9 @@ def free_port():
 
 
 def raise_file_limit():
-    """Raises the limit of open files as far as possible. Returns the limit."""
-    maximum = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))
-    return maximum
+    """Raises the limit of open files as far as possible."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class Server:
@@ -52,16 +59,18 @@ class Server:
     `ready` is a regular expression of the line on which the process reports that it is ready. Its group is the port.
     """
 
-    def __init__(self, command, ready=r"ready on http://127\.0\.0\.1:(\d+)", environment=None):
+    def __init__(self, command, ready=r"ready on http://127\.0\.0\.1:(\d+)", environment=None, folder=None, ready_seconds=READY_SECONDS):
         self.command = [str(part) for part in command]
-        self.ready = ready
+        self.ready, self.ready_seconds = ready, ready_seconds
         self.environment = ENVIRONMENT | (environment or {})
+        self.folder = folder
 
     def __enter__(self):
         self.started = time.monotonic()
         self.process = subprocess.Popen(
             self.command,
             env=self.environment,
+            cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE if self.ready else subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -77,7 +86,7 @@ class Server:
     def wait_until_ready(self):
         if not self.ready:
             return
-        late = threading.Timer(READY_SECONDS, self.process.kill)
+        late = threading.Timer(self.ready_seconds, self.stop)
         late.start()
         try:
             for line in self.process.stdout:
@@ -89,9 +98,12 @@ class Server:
                     return
         finally:
             late.cancel()
-        raise Failed(f"{self.command[0]} was not ready within {READY_SECONDS} s")
+        raise Failed(f"{self.command[0]} was not ready within {self.ready_seconds} s")
 
     def __exit__(self, *_):
+        self.stop()
+
+    def stop(self):
         self.process.terminate()
         try:
             self.process.wait(20)
@@ -119,8 +131,16 @@ def tree(pid):
 
 
 def processor_seconds(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Returns the processor time of a process. The clock of the process has nanoseconds, /proc/<pid>/stat only hundredths of a second."""
+    # What clock_getcpuclockid(3) returns for a process.
+    return time.clock_gettime(~pid << 3 | 2)
+
+
+def machine_seconds():
+    """Returns the time that all processors have worked, and the time that they have existed, in seconds."""
+    times = [int(field) for field in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+    idle = times[3] + times[4]
+    return (sum(times) - idle) / os.sysconf("SC_CLK_TCK"), sum(times) / os.sysconf("SC_CLK_TCK")
 
 
 class Broker(Server):

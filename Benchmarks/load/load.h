@@ -20,8 +20,8 @@ static inline int64_t now_ns(void) {
     return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-/* Latencies in classes that are 1/32 of a power of two wide, so that a percentile is exact to 3 %. */
-enum { FINE = 32, CLASSES = 64 * FINE };
+/* Latencies in classes that are 1/128 of a power of two wide, so that a percentile is exact to 1 %. */
+enum { FINE_BITS = 7, FINE = 1 << FINE_BITS, CLASSES = 64 * FINE };
 
 struct latencies {
     uint64_t count, classes[CLASSES];
@@ -30,7 +30,7 @@ struct latencies {
 static inline void record(struct latencies *all, int64_t ns) {
     uint64_t value = ns < FINE ? FINE : (uint64_t)ns;
     int power = 63 - __builtin_clzll(value);
-    all->classes[power * FINE + (value >> (power - 5)) % FINE]++;
+    all->classes[power * FINE + (value >> (power - FINE_BITS)) % FINE]++;
     all->count++;
 }
 
