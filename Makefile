@@ -24,7 +24,7 @@ TLS ?=
 # The number of clients of `make test-edge`; each needs six file descriptors.
 EDGE_CLIENTS ?= 2000
 
-# The kinds of work that `make bench` measures (`Benchmarks/run --help`), all if it is empty; its rounds, and the seconds of each measurement.
+# The kinds of work that `make bench` measures (`Benchmarks/run --help`), all but `run` if it is empty; its rounds, and the seconds of each measurement.
 WORK ?=
 BENCH_ROUNDS ?= 5
 BENCH_SECONDS ?= 4
@@ -57,7 +57,7 @@ endif
 BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo-routing test test-access test-websocket test-api test-browser test-brokers test-proxies test-hostile test-soak test-edge screenshots fuzz bench bench-check format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-proxies deps-hostile deps-edge deps-bench deps-fuzz
+.PHONY: help run demo-routing test test-access test-websocket test-api test-browser test-brokers test-proxies test-hostile test-soak test-edge screenshots fuzz bench bench-check format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-proxies deps-hostile deps-edge deps-bench deps-bench-check deps-fuzz
 
 help: ## print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -131,12 +131,12 @@ screenshots: deps-browser ## take the README's screenshots of the console again
 	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" --screenshots docs/images
 
 # Nothing else should use the processors during the run.
-bench: deps-bench ## compare the gateway with C programs and with bridges in Node and Python; WORK="advertise fanout" runs some
+bench: deps-bench ## compare the gateway with C programs and with bridges in Node and Python; WORK="advertise fanout" runs some, WORK=run measures make run
 	for product in coaty-gateway hello-world filter-bench routing-bench; do swift build -c release --product $$product || exit; done
 	Benchmarks/run --rounds $(BENCH_ROUNDS) --seconds $(BENCH_SECONDS) $(WORK)
 
-bench-check: deps-bench ## compare the instructions of the hot paths with Benchmarks/instructions/expected.json; UPDATE=1 writes them
-	for product in coaty-gateway hot-paths; do swift build -c release --product $$product || exit; done
+# Builds both programs itself, after it has found that the numbers apply to this compiler.
+bench-check: deps-bench-check ## compare the instructions of the hot paths with Benchmarks/instructions/expected.json; UPDATE=1 writes them
 	Benchmarks/check $(if $(UPDATE),--update)
 
 # Uses the linker of the toolchain, because the system's linker fails on this many sanitizer symbols.
@@ -183,6 +183,9 @@ deps-edge:
 
 deps-bench:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies bench)
+
+deps-bench-check:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies bench-check)
 
 deps-fuzz:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies fuzz)
