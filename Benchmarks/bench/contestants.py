@@ -38,6 +38,7 @@ def node(broker):
 
 
 def python(broker):
+    prepare_python()
     return Server([BUILD / "python" / "bin" / "python", FOLDER / "peers" / "bridge.py", broker.port])
 
 

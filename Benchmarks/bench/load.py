@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 
-from .processes import BUILD, FOLDER, Failed
+from .processes import BUILD, FOLDER, Failed, output
 
 # Folder and name of each C program, and its libraries.
 C_PROGRAMS = {
@@ -33,22 +33,16 @@ def compile_programs():
 
 
 def _run(name, *arguments, seconds):
-    command = [BUILD / name, *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=seconds + SLACK_SECONDS)
-    if result.returncode:
-        raise Failed(f"{name}: {result.stderr.strip()}")
-    return json.loads(result.stdout)
+    return json.loads(output(BUILD / name, *arguments, seconds=seconds + SLACK_SECONDS))
 
 
 def wrk(url, connections, seconds):
     """Sends Advertise events. Returns the number of requests, and the requests per second."""
-    output = subprocess.run(
-        ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", FOLDER / "advertise.lua", url],
-        check=True, capture_output=True, text=True, timeout=seconds + SLACK_SECONDS,
-    ).stdout
-    requests, rate, errors = map(int, re.search(r"^result (\d+) (\d+) (\d+)$", output, re.MULTILINE).groups())
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", FOLDER / "advertise.lua", url]
+    text = output(*command, seconds=seconds + SLACK_SECONDS)
+    requests, rate, errors = map(int, re.search(r"^result (\d+) (\d+) (\d+)$", text, re.MULTILINE).groups())
     if errors:
-        raise Failed(f"{errors} requests to {url} failed:\n{output}")
+        raise Failed(f"{errors} requests to {url} failed:\n{text}")
     return requests, rate
 
 

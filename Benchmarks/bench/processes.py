@@ -98,7 +98,7 @@ class Server:
                     return
         finally:
             late.cancel()
-        raise Failed(f"{self.command[0]} was not ready within {self.ready_seconds} s")
+        raise Failed(f"{self.command[0]} ended or was not ready within {self.ready_seconds} s")
 
     def __exit__(self, *_):
         self.stop()
