@@ -5,7 +5,7 @@ import time
 from . import contestants, load
 from .mqtt import received_by_broker
 from .processes import Broker, Failed
-from .results import Metric, Result, in_rounds
+from .results import Metric, Result, exponents, in_rounds
 
 CONNECTIONS = [1, 8, 64]
 # Time for a contestant to publish the requests that it has accepted.
@@ -71,15 +71,12 @@ def measure(make, connections, seconds):
 
 
 def run(options):
-    contestants.prepare_python()
+    results = {}
     for connections in CONNECTIONS:
-        result = Result(
-            f"advertise-{connections}", f"POST /v1/advertise, 300 bytes, {connections} connection{'s' * (connections > 1)}", METRICS
-        )
-        chosen = {
-            name: lambda make=make: measure(make, connections, options.seconds)
-            for name, make in CONTESTANTS.items()
-            # The bars are for 64 connections; the smaller sizes only show how the gateway scales.
-            if connections == CONNECTIONS[-1] or make in (gateway, contestants.publish)
-        }
-        yield in_rounds(options, result, chosen)
+        title = f"POST /v1/advertise, 300 bytes, {connections} connection{'s' * (connections > 1)}"
+        chosen = {name: lambda make=make: measure(make, connections, options.seconds) for name, make in CONTESTANTS.items()}
+        result = results[connections] = in_rounds(options, Result(f"advertise-{connections}", title, METRICS), chosen)
+        if connections == CONNECTIONS[-1]:
+            points = {name: [(size, each.median(name, "cost")) for size, each in results.items()] for name in CONTESTANTS}
+            result.notes += exponents("the processor time per request over the number of connections", points)
+        yield result

@@ -4,7 +4,7 @@ import contextlib
 
 from . import contestants, load
 from .processes import Broker
-from .results import Metric, Result, in_rounds
+from .results import Metric, Result, exponents, in_rounds
 
 CONNECTIONS = [1, 8, 64]
 METRICS = [
@@ -35,13 +35,15 @@ def measure(make, connections, seconds):
 
 
 def run(options):
+    results = {}
     for connections in CONNECTIONS:
         title = f"POST /v1/discover, one responder, {connections} connection{'s' * (connections > 1)}"
         chosen = {"gateway": contestants.gateway, "Node bridge": contestants.node}
         if connections == 1:
             chosen["C: libmosquitto, no HTTP"] = None
-        yield in_rounds(
-            options,
-            Result(f"discover-{connections}", title, METRICS),
-            {name: lambda make=make: measure(make, connections, options.seconds) for name, make in chosen.items()},
-        )
+        measurements = {name: lambda make=make: measure(make, connections, options.seconds) for name, make in chosen.items()}
+        result = results[connections] = in_rounds(options, Result(f"discover-{connections}", title, METRICS), measurements)
+        if connections == CONNECTIONS[-1]:
+            points = {name: [(size, each.median(name, "cost")) for size, each in results.items()] for name in chosen}
+            result.notes += exponents("the processor time per request over the number of connections", points)
+        yield result

@@ -1,17 +1,21 @@
 """Events from the broker to many connections."""
 
+import time
+
 from . import contestants, load
-from .processes import Broker
-from .results import Metric, Result, exponent, in_rounds
+from .processes import Broker, machine_seconds
+from .results import Metric, Result, exponents, in_rounds
 
 # Events per second by the number of connections: 30,000 deliveries per second with many connections, so that no contestant is
-# saturated, latencies mean something and nothing needs to be dropped.
+# saturated, latencies mean something and nothing needs to be dropped. The last two metrics show it.
 RATES = {1: 5000, 100: 300, 1000: 30}
 METRICS = [
     Metric("deliveries", "deliveries per processor second", is_main=True),
     Metric("cost", "µs of processor time per delivery", 1, is_higher_better=False),
     Metric("p50", "median ms", 2, is_higher_better=False),
     Metric("p99", "p99 ms", 2, is_higher_better=False),
+    Metric("share", "% of a processor", 0, is_higher_better=False),
+    Metric("machine", "% of all processors, with broker and load generators", 0, is_higher_better=False),
 ]
 TARGET = f"/v1/ws/channel?channelId={load.CHANNEL}"
 # The server and the kind of connection of each contestant. Without a server, the broker itself serves.
@@ -34,13 +38,18 @@ def deliver(server, port, broker, kind, target, connections, seconds):
         load.publish(broker.port, load.CHANNEL_TOPIC, rate, warm_up)
         subscribers.expect(warm_up * connections)
         subscribers.reset()
-        before = server.processor_seconds()
+        start, before, (busy, all_processors) = time.monotonic(), server.processor_seconds(), machine_seconds()
         load.publish(broker.port, load.CHANNEL_TOPIC, rate, count)
         found = subscribers.expect(count * connections)
-        used = server.processor_seconds() - before
+        elapsed, used, after = time.monotonic() - start, server.processor_seconds() - before, machine_seconds()
     deliveries = found["deliveries"]
     return {
-        "deliveries": deliveries / used, "cost": used / deliveries * 1e6, "p50": found["p50"] / 1000, "p99": found["p99"] / 1000
+        "deliveries": deliveries / used,
+        "cost": used / deliveries * 1e6,
+        "p50": found["p50"] / 1000,
+        "p99": found["p99"] / 1000,
+        "share": used / elapsed * 100,
+        "machine": (after[0] - busy) / (after[1] - all_processors) * 100,
     }
 
 
@@ -53,18 +62,16 @@ def measure(make, kind, target, connections, seconds):
 
 
 def run(options):
-    results = []
+    results = {}
     for connections, rate in RATES.items():
         title = f"Fan-out to {connections:,} connection{'s' * (connections > 1)}, {rate:,} events per second"
         chosen = {
             name: lambda contestant=contestant: measure(*contestant, connections, options.seconds)
             for name, contestant in CONTESTANTS.items()
         }
-        results.append(in_rounds(options, Result(f"fanout-{connections}", title, METRICS), chosen))
-    growth = []
-    for name in CONTESTANTS:
-        points = [(connections, cost * connections) for connections, result in zip(RATES, results) if (cost := result.median(name, "cost"))]
-        if len(points) == len(RATES):
-            growth.append(f"{name} {exponent(points):.2f}")
-    results[-1].notes.append("Exponent of the processor time per event over the number of connections: " + ", ".join(growth) + ".")
-    yield from results
+        result = results[connections] = in_rounds(options, Result(f"fanout-{connections}", title, METRICS), chosen)
+        if len(results) == len(RATES):
+            result.notes += exponents("the processor time per event over the number of connections", {
+                name: [(size, size * cost) for size, each in results.items() if (cost := each.median(name, "cost"))] for name in CONTESTANTS
+            })
+        yield result

@@ -6,9 +6,9 @@ import urllib.request
 
 from . import contestants, load
 from .processes import Broker
-from .results import Metric, Result, exponent, in_rounds
+from .results import Metric, Result, exponents, in_rounds
 
-SIZES = [10, 5000, 20000]
+SIZES = [10, 1000, 5000, 20000]
 RATE = 200
 METRICS = [
     Metric("memory", "KiB per connection", 2, is_main=True, is_higher_better=False),
@@ -58,7 +58,7 @@ def measure(kind, target, connections, seconds):
 
 def run(options):
     most = most_connections()
-    sizes = [min(size, most) for size in SIZES]
+    sizes = sorted({min(size, most) for size in SIZES})
     result = Result("idle", "Idle WebSockets", METRICS, subject="")
     chosen = {
         f"{size:,} connections {name}": lambda kind=kind, size=size: measure(*kind, size, options.seconds)
@@ -66,8 +66,10 @@ def run(options):
         for size in sizes
     }
     in_rounds(options, result, chosen)
-    latencies = [(size, result.median(f"{size:,} connections with a subscription", "p50")) for size in sizes]
-    result.notes.append(f"Exponent of the median time over the number of connections: {exponent(latencies):.2f}.")
+    latencies = {name: [(size, result.median(f"{size:,} connections {name}", "p50")) for size in sizes] for name in KINDS}
+    result.notes += exponents("the median time over the number of connections", latencies)
+    memory = {name: [(size, size * each) for size in sizes if (each := result.median(f"{size:,} connections {name}", "memory"))] for name in KINDS}
+    result.notes += exponents("the memory of all connections over their number", memory)
     if sizes[-1] < SIZES[-1]:
         result.notes.append(f"The limit of open files of this machine allows {sizes[-1]:,} connections instead of {SIZES[-1]:,}.")
     yield result

@@ -8,7 +8,7 @@ import urllib.request
 
 from . import contestants, load
 from .processes import Broker, Failed
-from .results import Metric, Result, exponent, in_rounds
+from .results import Metric, Result, exponents, in_rounds
 
 SIZES = [1000, 10000, 100000]
 FLAGS = [*contestants.LARGE, "--maximum-registry-objects", 200000, "--maximum-registry-memory", 1 << 30]
@@ -72,7 +72,7 @@ def run(options):
         for name, target in TARGETS.items()
     }
     in_rounds(options, result, chosen)
-    for name in TARGETS:
-        points = [(size, result.median(f"{size:,} objects, {name}", "first")) for size in SIZES]
-        result.notes.append(f"Exponent of the time to the first object over the number of objects, {name}: {exponent(points):.2f}.")
+    for key, title in {"first": "the time to the first object", "total": "the time to the last object"}.items():
+        points = {name: [(size, result.median(f"{size:,} objects, {name}", key)) for size in SIZES] for name in TARGETS}
+        result.notes += exponents(f"{title} over the number of objects", points)
     yield result
