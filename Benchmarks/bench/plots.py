@@ -4,6 +4,8 @@ from . import bars
 
 SUBJECT_COLOUR, OTHER_COLOUR, SHORT_COLOUR = "#1f6f8b", "#b8c4ca", "#c2571a"
 KINDS = ["png", "svg"]
+# Values that differ by a larger factor need a logarithmic axis.
+LINEAR = 100
 
 
 def has_plot(result):
@@ -42,6 +44,8 @@ def plot(result, folder, kinds):
     colours = [SUBJECT_COLOUR if name.startswith(result.subject) else OTHER_COLOUR for name in names]
     figure, axes = pyplot().subplots(figsize=(8, 0.8 + 0.42 * len(names)), layout="constrained")
     axes.barh(names, medians, color=colours, xerr=ranges, error_kw={"elinewidth": 1, "capsize": 3})
+    if max(medians) > LINEAR * min(medians):
+        axes.set_xscale("log")
     axes.invert_yaxis()
     axes.set_title(result.title, loc="left", fontsize=10)
     axes.set_xlabel(metric.title + (", more is better" if metric.is_higher_better else ", less is better"))
