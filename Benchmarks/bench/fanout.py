@@ -3,7 +3,7 @@
 import time
 
 from . import contestants, load
-from .processes import Broker, machine_seconds
+from .processes import Broker, idle_seconds
 from .results import Metric, Result, exponents, in_rounds
 
 # Events per second by the number of connections: 30,000 deliveries per second with many connections, so that no contestant is
@@ -38,10 +38,10 @@ def deliver(server, port, broker, kind, target, connections, seconds):
         load.publish(broker.port, load.CHANNEL_TOPIC, rate, warm_up)
         subscribers.expect(warm_up * connections)
         subscribers.reset()
-        start, before, (busy, all_processors) = time.monotonic(), server.processor_seconds(), machine_seconds()
+        start, before, idle = time.monotonic(), server.processor_seconds(), idle_seconds()
         load.publish(broker.port, load.CHANNEL_TOPIC, rate, count)
         found = subscribers.expect(count * connections)
-        elapsed, used, after = time.monotonic() - start, server.processor_seconds() - before, machine_seconds()
+        elapsed, used, idle = time.monotonic() - start, server.processor_seconds() - before, idle_seconds() - idle
     deliveries = found["deliveries"]
     return {
         "deliveries": deliveries / used,
@@ -49,7 +49,7 @@ def deliver(server, port, broker, kind, target, connections, seconds):
         "p50": found["p50"] / 1000,
         "p99": found["p99"] / 1000,
         "share": used / elapsed * 100,
-        "machine": (after[0] - busy) / (after[1] - all_processors) * 100,
+        "machine": (1 - idle / elapsed) * 100,
     }
 
 

@@ -136,11 +136,10 @@ def processor_seconds(pid):
     return time.clock_gettime(~pid << 3 | 2)
 
 
-def machine_seconds():
-    """Returns the time that all processors have worked, and the time that they have existed, in seconds."""
-    times = [int(field) for field in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
-    idle = times[3] + times[4]
-    return (sum(times) - idle) / os.sysconf("SC_CLK_TCK"), sum(times) / os.sysconf("SC_CLK_TCK")
+def idle_seconds():
+    """Returns how long processors had no work since the start of the machine, on average. /proc/stat measures idle time, and samples the rest."""
+    fields = pathlib.Path("/proc/stat").read_text().split("\n")[0].split()
+    return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK") / os.cpu_count()
 
 
 class Broker(Server):
