@@ -5,7 +5,7 @@ import time
 from . import contestants, load
 from .mqtt import received_by_broker
 from .processes import Broker, Failed
-from .results import Metric, Result, exponents, in_rounds
+from .results import Metric, Result, growth, in_rounds
 
 CONNECTIONS = [1, 8, 64]
 # Time for a contestant to publish the requests that it has accepted.
@@ -77,6 +77,5 @@ def run(options):
         chosen = {name: lambda make=make: measure(make, connections, options.seconds) for name, make in CONTESTANTS.items()}
         result = results[connections] = in_rounds(options, Result(f"advertise-{connections}", title, METRICS), chosen)
         if connections == CONNECTIONS[-1]:
-            points = {name: [(size, each.median(name, "cost")) for size, each in results.items()] for name in CONTESTANTS}
-            result.notes += exponents("the processor time per request over the number of connections", points)
+            result.notes += growth("the processor time per request over the number of connections", results, "cost")
         yield result

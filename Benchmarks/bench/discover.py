@@ -4,7 +4,7 @@ import contextlib
 
 from . import contestants, load
 from .processes import Broker
-from .results import Metric, Result, exponents, in_rounds
+from .results import Metric, Result, growth, in_rounds
 
 CONNECTIONS = [1, 8, 64]
 METRICS = [
@@ -44,6 +44,5 @@ def run(options):
         measurements = {name: lambda make=make: measure(make, connections, options.seconds) for name, make in chosen.items()}
         result = results[connections] = in_rounds(options, Result(f"discover-{connections}", title, METRICS), measurements)
         if connections == CONNECTIONS[-1]:
-            points = {name: [(size, each.median(name, "cost")) for size, each in results.items()] for name in chosen}
-            result.notes += exponents("the processor time per request over the number of connections", points)
+            result.notes += growth("the processor time per request over the number of connections", results, "cost")
         yield result

@@ -87,6 +87,12 @@ def exponents(of, points):
     return [f"Exponent of {of}: {'; '.join(found)}."] if found else []
 
 
+def growth(of, results, key):
+    """Returns a note with the exponents of a median over the sizes. `results` are by size and have the same contestants."""
+    contestants = dict.fromkeys(name for result in results.values() for name in result.rows)
+    return exponents(of, {name: [(size, result.median(name, key)) for size, result in results.items()] for name in contestants})
+
+
 def in_rounds(options, result, contestants):
     """Measures every contestant in turn, once in each round. `contestants` are functions by name."""
     print(f"{result.title}, {options.rounds} rounds", file=sys.stderr, flush=True)

@@ -3,7 +3,7 @@
 import json
 
 from .processes import output, program
-from .results import Metric, Result, exponents
+from .results import Metric, Result, growth
 
 # Nodes with a source, and as many with an actor.
 SIZES = [500, 1000, 2000]
@@ -25,6 +25,5 @@ def run(options):
             for own, naive in zip(step["own"], step["naive"]):
                 result.add(step["name"], {"ratio": naive / own, "time": own, "naive": naive, "changes": step["changes"]})
         if size == SIZES[-1]:
-            points = {name: [(each_size, each.median(name, "time")) for each_size, each in results.items()] for name in result.rows}
-            result.notes += exponents("the time over the number of sources and of actors", points)
+            result.notes += growth("the time over the number of sources and of actors", results, "time")
         yield result

@@ -425,7 +425,7 @@ final class OutboundQueue: Job {
         let rest = offer(item, to: subscription, &state)
         let isWritten = rest == nil
         guard !state.isClosed else { return false }
-        if let rest { queue.putBack(rest) } else { queue.noteDelivered() }
+        if let rest { queue.putBack(rest) } else { queue.endSourceIfDelivered() }
         count(queue, queue.bytes - before, &state)
         awaitTurn(&queue, &state)
         if isWritten { state.append(queue) } else { state.prepend(queue) }

@@ -117,7 +117,7 @@ struct SubscriptionQueue: Sendable {
         next = start.gap
         replayEnd = start.replay?.end
         source = SubscriptionSource(snapshot: start.snapshot, replay: start.replay)
-        endSource()
+        endSourceIfDelivered()
     }
 
     // MARK: - Source
@@ -152,11 +152,12 @@ struct SubscriptionQueue: Sendable {
         }
         source = reading.source
         source?.extend(upTo: replayEnd)
-        endSource()
+        endSourceIfDelivered()
     }
 
-    /// Removes the source once all its items are delivered. Until then, its replay may be extended.
-    private mutating func endSource() {
+    /// Removes the source once all its items are delivered. Until then, its replay may be extended. Call it when the item
+    /// that ``pop()`` returned last is delivered.
+    mutating func endSourceIfDelivered() {
         if !hasUnread, fetched.isEmpty, next == nil { (source, replayEnd) = (nil, nil) }
     }
 
@@ -243,9 +244,6 @@ struct SubscriptionQueue: Sendable {
         }
         return popBuffer()
     }
-
-    /// Records that the item that ``pop()`` returned last is delivered.
-    mutating func noteDelivered() { endSource() }
 
     /// Puts back the item that ``pop()`` returned last, or the part of it that is not delivered.
     mutating func putBack(_ item: QueuedItem) { next = item }

@@ -1,7 +1,6 @@
 import Coaty
 
-/// The objects in the object registry when a subscription began. They are filtered only as the client
-/// reads.
+/// The objects in the object registry when a subscription began. They are filtered only as the client reads.
 struct ObjectSnapshot: Sendable {
     /// The listed objects; nil once ``objects`` are taken from them.
     private var listed: ObjectIndex?
@@ -62,7 +61,7 @@ struct ObjectSnapshot: Sendable {
             visited += 1
             if subscription.kind?.includes(object) ?? true { batch.append(object) }
         }
-        subscription.work?.spend(visited + WorkRate.steps(toPass: batch))
+        subscription.work?.spend(visited + WorkRate.steps(toPass: batch.count, events: batch.frames.count))
         return batch.frames.isEmpty ? nil : .objects(batch)
     }
 

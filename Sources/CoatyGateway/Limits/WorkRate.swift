@@ -17,13 +17,12 @@ final class WorkRate: Sendable {
         guaranteed = WorkBucket(stepsPerSecond: total.stepsPerSecond / 64)
     }
 
-    /// Returns the steps for passing on an event or a response, without its evaluation.
+    /// Returns the steps for passing on events or a response, without their evaluation.
     ///
-    /// - Parameter bytes: the bytes that are read or copied.
-    static func steps(toPass bytes: Int) -> Int { 20 + bytes / 256 }
-
-    /// Returns the steps for passing on the objects of a batch.
-    static func steps(toPass batch: ObjectBatch) -> Int { 20 * batch.frames.count + batch.count / 256 }
+    /// - Parameters:
+    ///   - bytes: the bytes that are read or copied.
+    ///   - events: the number of events that these bytes are of.
+    static func steps(toPass bytes: Int, events: Int = 1) -> Int { 20 * events + bytes / 256 }
 
     /// Charges steps that were spent for the client.
     func spend(_ steps: Int, at now: Int64 = WorkBucket.now()) {
