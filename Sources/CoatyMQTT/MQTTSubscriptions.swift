@@ -93,6 +93,9 @@ struct MQTTSubscriptions {
     /// Suspects and retries, which are sent one by one after the others.
     private var probes = Deque<Key>()
     private var inFlight = Deque<Packet>()
+    /// Response filters to unsubscribe. No request uses them again, so they are collected for one packet: without this,
+    /// a third of the packets of a request end its subscription.
+    private var ended: [String] = []
     /// When the broker last answered, or the only unanswered packet was sent.
     private var answeredAt = ContinuousClock.now
     private var suspects = SuspectFilters()
@@ -165,7 +168,7 @@ struct MQTTSubscriptions {
         entries[key] = entry
     }
 
-    /// Ends the subscription to a selector.
+    /// Ends the subscription to a selector. Filters of responses are collected (``takeEnded()``).
     ///
     /// - Returns: the packets to send, and an answer to a request that was not sent.
     mutating func remove(_ selector: EventSelector) -> (commands: [Command], answers: [Answer]) {
@@ -191,7 +194,17 @@ struct MQTTSubscriptions {
             }
         }
         settleIfDone()
+        if case .responses = selector {
+            ended += forgotten
+            return (ended.count < filtersPerPacket ? [] : takeEnded(), answers)
+        }
         return (packets(forgotten).map(Command.unsubscribe), answers)
+    }
+
+    /// Removes and returns the collected filters of responses as packets. Call it about once a second.
+    mutating func takeEnded() -> [Command] {
+        defer { ended = [] }
+        return packets(ended).map(Command.unsubscribe)
     }
 
     /// Ends all subscriptions.
@@ -205,7 +218,7 @@ struct MQTTSubscriptions {
             }
         }
         entries = [:]
-        return packets(known).map(Command.unsubscribe)
+        return packets(known + ended).map(Command.unsubscribe)
     }
 
     private func packets(_ filters: [String]) -> [[String]] {
@@ -215,6 +228,9 @@ struct MQTTSubscriptions {
     }
 
     // MARK: - Requesting
+
+    /// Whether filters are queued for sending.
+    var hasQueued: Bool { !queue.isEmpty || !probes.isEmpty }
 
     /// Returns whether publications and other operations are held back.
     func holdsBack(now: ContinuousClock.Instant) -> Bool {
@@ -325,6 +341,7 @@ struct MQTTSubscriptions {
         queue = []
         probes = []
         inFlight = []
+        ended = []
         return refused
     }
 

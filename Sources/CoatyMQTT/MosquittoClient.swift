@@ -9,6 +9,16 @@ struct MosquittoError: Error {
     /// The system's error code, if `code` is `MOSQ_ERR_ERRNO`.
     let errno: Int32
 
+    init(code: Int32, errno: Int32) {
+        self.code = code
+        self.errno = errno
+    }
+
+    /// An error of the socket.
+    init(connection errno: Int32) {
+        self.init(code: Int32((errno == ECONNRESET ? MOSQ_ERR_CONN_LOST : MOSQ_ERR_ERRNO).rawValue), errno: errno)
+    }
+
     /// Whether the operation, rather than the connection, is the cause.
     var isOperationAtFault: Bool {
         [
@@ -23,7 +33,7 @@ struct MosquittoError: Error {
 protocol MosquittoClientDelegate: AnyObject {
     /// Called when the broker has accepted the connection, or refused it with a code (MQTT 3.1.1, section 3.2.2.3).
     func connackReceived(_ code: Int32)
-    func publicationWritten()
+    func publicationsWritten(_ count: Int)
     func received(topic: String, payload: [UInt8])
     /// Called when a message was dropped because it is longer than ``MQTTClientOptions/maximumMessageSize``.
     func receivedTooLong(topic: String, size: Int)
@@ -35,7 +45,8 @@ protocol MosquittoClientDelegate: AnyObject {
 ///
 /// libmosquitto's own loop is not used: it uses select(2), which does not support descriptors above 1023, and a gateway
 /// has many. Therefore the handle does not use threads, and each packet is written immediately if the socket accepts
-/// it.
+/// it. Without TLS, publications are written and read without libmosquitto (``PublicationWriter``,
+/// ``PublicationReader``).
 final class MosquittoClient {
     /// Maximum number of messages in one read.
     static let readBatch = 64
@@ -45,9 +56,15 @@ final class MosquittoClient {
     private unowned let delegate: any MosquittoClientDelegate
     private let handle: OpaquePointer
     private let maximumMessageSize: Int
+    private let keepAliveTime: Duration
     /// Maximum number of bytes that may arrive of an incomplete packet.
     private let maximumPacketBytes: Int
     private var progress = PacketProgress()
+    /// Nil with TLS.
+    private var writer: PublicationWriter?
+    private let reader: PublicationReader?
+    /// Whether the broker has accepted the connection.
+    private var isAccepted = false
     /// Whether a packet has arrived during the current read.
     private var hasReadPacket = false
     /// The TLS errors that libmosquitto and OpenSSL have reported.
@@ -74,6 +91,14 @@ final class MosquittoClient {
         maximumMessageSize = options.maximumMessageSize
         // The framing of TLS counts, too.
         maximumPacketBytes = options.maximumPacketSize + (options.tls == nil ? 0 : options.maximumPacketSize / 50)
+        keepAliveTime = .seconds(max(options.keepAlive, MQTTClientOptions.minimumKeepAlive))
+        writer = options.tls == nil ? PublicationWriter() : nil
+        reader =
+            options.tls == nil
+            ? PublicationReader(
+                maximumPacketSize: options.maximumPacketSize,
+                maximumMessageSize: options.maximumMessageSize
+            ) : nil
         mosquitto_user_data_set(handle, Unmanaged.passUnretained(self).toOpaque())
         setCallbacks()
         try configure(options, will)
@@ -112,10 +137,12 @@ final class MosquittoClient {
 
     private func setCallbacks() {
         mosquitto_connect_callback_set(handle) { _, context, code in
-            MosquittoClient.packet(context)?.delegate.connackReceived(code)
+            guard let client = MosquittoClient.packet(context) else { return }
+            client.isAccepted = code == 0
+            client.delegate.connackReceived(code)
         }
         mosquitto_publish_callback_set(handle) { _, context, _ in
-            MosquittoClient.from(context)?.delegate.publicationWritten()
+            MosquittoClient.from(context)?.delegate.publicationsWritten(1)
         }
         mosquitto_message_callback_set(handle) { _, context, message in
             guard let message = message?.pointee, let topic = message.topic.map({ String(cString: $0) }),
@@ -162,17 +189,25 @@ final class MosquittoClient {
     }
 
     /// Whether bytes are queued for the socket.
-    var wantsToWrite: Bool { mosquitto_want_write(handle) }
+    var wantsToWrite: Bool { writer?.hasBytes == true || mosquitto_want_write(handle) }
+
+    /// Whether the socket has not accepted all bytes of the last write.
+    var isBlocked: Bool { writer?.isBlocked == true || mosquitto_want_write(handle) }
+
+    /// Whether an operation queues bytes until ``write()``, rather than writing them at once.
+    func isQueued(_ operation: SessionOperation) -> Bool {
+        if case .publish = operation { writer != nil } else { false }
+    }
 
     /// Starts to connect; the delegate is called when the broker has accepted the connection. Blocks only for name
     /// resolution.
-    func connect(to address: BrokerAddress, keepAlive: UInt16) throws(MosquittoError) {
+    func connect(to address: BrokerAddress) throws(MosquittoError) {
         let bindAddress = address.family.wildcardAddress
         let code = mosquitto_connect_bind_async(
             handle,
             address.host,
             Int32(address.port),
-            Int32(keepAlive),
+            Int32(keepAliveTime / .seconds(1)),
             bindAddress
         )
         // A pending connection is the expected result.
@@ -183,6 +218,22 @@ final class MosquittoClient {
     ///
     /// - Throws: `MOSQ_ERR_OVERSIZE_PACKET` if more bytes of a packet have arrived than its maximum size.
     func read() throws(MosquittoError) {
+        if let reader, isAccepted { try read(with: reader) } else { try readPackets() }
+        acknowledgeAtOnce()
+    }
+
+    private func read(with reader: PublicationReader) throws(MosquittoError) {
+        for _ in 0..<Self.readBatch {
+            guard let socket else { return }
+            switch try reader.read(socket, for: delegate) {
+            case .nothing: return
+            case .more: continue
+            case .other: try check(mosquitto_loop_read(handle, 1))
+            }
+        }
+    }
+
+    private func readPackets() throws(MosquittoError) {
         hasReadPacket = false
         for _ in 0..<Self.readBatch {
             errno = 0
@@ -193,7 +244,6 @@ final class MosquittoClient {
             hasReadPacket = true
         }
         try checkProgress()
-        acknowledgeAtOnce()
     }
 
     private func checkProgress() throws(MosquittoError) {
@@ -213,14 +263,19 @@ final class MosquittoClient {
         #endif
     }
 
-    /// Writes the queued bytes.
+    /// Writes the queued bytes, as many as the socket accepts. Call it before other packets than publications are sent;
+    /// these can't be sent while ``wantsToWrite``.
     func write() throws(MosquittoError) {
-        try check(mosquitto_loop_write(handle, 1))
+        if mosquitto_want_write(handle) || !isAccepted { try check(mosquitto_loop_write(handle, 1)) }
+        guard writer?.hasBytes == true, let socket, !mosquitto_want_write(handle) else { return }
+        if let count = try writer?.send(to: socket), count > 0 { delegate.publicationsWritten(count) }
     }
 
     /// Sends pings and checks that they are answered. Call it about once a second.
     func keepAlive() throws(MosquittoError) {
-        try check(mosquitto_loop_misc(handle))
+        // A ping would divide a publication of which the socket has accepted a part.
+        guard let stalled = writer?.stalled, stalled > .zero else { return try check(mosquitto_loop_misc(handle)) }
+        if stalled > keepAliveTime { throw MosquittoError(code: Int32(MOSQ_ERR_KEEPALIVE.rawValue), errno: 0) }
     }
 
     /// Sends a SUBSCRIBE packet.
@@ -245,7 +300,13 @@ final class MosquittoClient {
         return id
     }
 
+    /// Queues a publication; ``write()`` sends it. With TLS, it is written immediately if the socket accepts it.
     func publish(_ topic: String, _ payload: [UInt8], isRetained: Bool) throws(MosquittoError) {
+        guard writer == nil else {
+            try writer?.append(topic, payload, isRetained: isRetained)
+            if writer?.isFull == true { try write() }
+            return
+        }
         try check(
             mosquitto_publish(handle, nil, topic, Int32(clamping: payload.count), payload, 0, isRetained)
         )

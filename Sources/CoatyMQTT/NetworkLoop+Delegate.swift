@@ -10,9 +10,9 @@ extension NetworkLoop: MosquittoClientDelegate {
         session.connected()
     }
 
-    func publicationWritten() {
-        unwritten -= 1
-        written += 1
+    func publicationsWritten(_ count: Int) {
+        unwritten -= count
+        written += count
     }
 
     /// Reports the written publications to the session, with one lock for all of them.

@@ -36,6 +36,8 @@ final class NetworkLoop {
     private var isSocketConnected = false
     var client: MosquittoClient?
     private var congestion = CongestionWatch()
+    /// An operation that is carried out when the publications before it are written.
+    private var heldBack: SessionOperation?
 
     init(session: BindingSession, options: MQTTClientOptions, wakePipe: WakePipe, logger: Logger) {
         self.session = session
@@ -130,7 +132,7 @@ final class NetworkLoop {
     /// Connects, and moves bytes until the connection is lost or closed.
     private func serve(_ address: BrokerAddress) throws(ConnectionError) {
         (refusal, lastUnsubscribe, unwritten, written, isSocketConnected) = (nil, nil, 0, 0, false)
-        hasTakenDisconnect = false
+        (hasTakenDisconnect, heldBack) = (false, nil)
         congestion = CongestionWatch()
         try options.tls?.checkFiles()
         var options = options
@@ -146,7 +148,7 @@ final class NetworkLoop {
                 delegate: self
             )
             self.client = client
-            try client.connect(to: address, keepAlive: max(options.keepAlive, MQTTClientOptions.minimumKeepAlive))
+            try client.connect(to: address)
             try move(client, address)
             // The client has closed the socket.
             if session.isConnected { endConnection(nil) }
@@ -181,6 +183,7 @@ final class NetworkLoop {
                 lastKeepAlive = now
                 try client.keepAlive()
                 subscriptions.retry(now: now)
+                if isConnected, !client.wantsToWrite { try unsubscribe(subscriptions.takeEnded(), client) }
             }
             var isDone = try carryOutOperations(client)
             if isDone {
@@ -238,30 +241,51 @@ final class NetworkLoop {
             reportWritten()
         }
         for _ in 0..<Self.operationBatch {
-            guard !client.wantsToWrite, client.socket != nil else { return true }
+            guard !client.isBlocked, client.socket != nil else { return true }
+            if subscriptions.hasQueued, try !writePublications(client) { return true }
             if try sendSubscriptions(client) { continue }
-            guard session.isLeaving || !subscriptions.holdsBack(now: .now), let operation = session.nextOperation()
-            else { return true }
-            if !isCorked, session.hasOperations {
+            guard session.isLeaving || !subscriptions.holdsBack(now: .now),
+                let operation = heldBack ?? session.nextOperation()
+            else {
+                try client.write()
+                return true
+            }
+            heldBack = nil
+            if !isCorked, !client.isQueued(operation), session.hasOperations {
                 isCorked = true
                 client.setCorked(true)
             }
-            switch operation {
-            case .subscribe(let requests): report(subscriptions.add(requests))
-            case .unsubscribe(let selector):
-                let (commands, answers) = subscriptions.remove(selector)
-                report(answers)
-                for case .unsubscribe(let filters) in commands { _ = try unsubscribe(filters, client) }
-            case .publish(let publication): try publish(publication, client)
-            case .disconnect:
-                hasTakenDisconnect = true
-                for case .unsubscribe(let filters) in subscriptions.removeAll() {
-                    lastUnsubscribe = try unsubscribe(filters, client)
-                }
-                if lastUnsubscribe == nil { client.disconnect() }
-            }
+            try carryOut(operation, client)
         }
+        try client.write()
         return false
+    }
+
+    private func carryOut(_ operation: SessionOperation, _ client: MosquittoClient) throws(MosquittoError) {
+        switch operation {
+        case .subscribe(let requests): report(subscriptions.add(requests))
+        case .unsubscribe(let selector):
+            guard try writePublications(client) else { return heldBack = operation }
+            let (commands, answers) = subscriptions.remove(selector)
+            report(answers)
+            try unsubscribe(commands, client)
+        case .publish(let publication): try publish(publication, client)
+        case .disconnect:
+            guard try writePublications(client) else { return heldBack = operation }
+            hasTakenDisconnect = true
+            for case .unsubscribe(let filters) in subscriptions.removeAll() {
+                lastUnsubscribe = try unsubscribe(filters, client)
+            }
+            if lastUnsubscribe == nil { client.disconnect() }
+        }
+    }
+
+    /// Writes the queued publications, so that another packet can follow.
+    ///
+    /// - Returns: whether the socket has accepted all bytes.
+    private func writePublications(_ client: MosquittoClient) throws(MosquittoError) -> Bool {
+        try client.write()
+        return !client.wantsToWrite
     }
 
     /// - Returns: whether a packet was sent.
@@ -279,6 +303,13 @@ final class NetworkLoop {
             report(subscriptions.refuse(packet.keys))
         }
         return true
+    }
+
+    private func unsubscribe(
+        _ commands: [MQTTSubscriptions.Command],
+        _ client: MosquittoClient
+    ) throws(MosquittoError) {
+        for case .unsubscribe(let filters) in commands { _ = try unsubscribe(filters, client) }
     }
 
     private func unsubscribe(_ filters: [String], _ client: MosquittoClient) throws(MosquittoError) -> Int32? {
