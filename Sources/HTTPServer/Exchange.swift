@@ -38,11 +38,14 @@ final class Exchange {
     let answerHeaders: [(name: String, value: String)]
     /// The context of the admission, for the handler.
     let context: (any Sendable & AnyObject)?
-    /// Set while the departure of the client is watched.
-    var departure: DepartureWatch.Entry?
+    /// Set while the departure of a client whose answer is pending is watched.
+    var watched: SocketWatch.Entry?
     /// The received part of the body. Nil once it was passed to the handler.
     private var body: InboundBody?
 
+    /// Whether libmicrohttpd sends a body of unknown length in chunks: HTTP/1.1. A client of HTTP/1.0 gets the end of
+    /// the connection as the end of the body.
+    let understandsChunks: Bool
     /// Number of expected bytes, if known.
     private let declaredLength: UInt64
     /// Number of received bytes of the body, including discarded ones.
@@ -59,7 +62,8 @@ final class Exchange {
         context: (any Sendable & AnyObject)?,
         budget: (any HTTPServer.ByteBudget)?,
         identity: RequestIdentity?,
-        declaredLength: UInt64
+        declaredLength: UInt64,
+        understandsChunks: Bool
     ) {
         self.phase = phase
         self.endpoint = endpoint
@@ -71,6 +75,7 @@ final class Exchange {
         self.context = context
         self.identity = identity
         self.declaredLength = declaredLength
+        self.understandsChunks = understandsChunks
         body = InboundBody(budget: budget)
     }
 

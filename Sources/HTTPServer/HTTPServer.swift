@@ -60,7 +60,7 @@ public final class HTTPServer: Sendable {
     public func start() throws(StartError) {
         let error: StartError? = state.withLock { state in
             guard case .new = state else { return .startedBefore }
-            guard let daemon = startDaemon(configuration, processor) else { return .daemon }
+            guard processor.watch != nil, let daemon = startDaemon(configuration, processor) else { return .daemon }
             state = .running(daemon)
             processor.deadlines.start()
             return nil

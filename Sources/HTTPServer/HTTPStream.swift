@@ -1,17 +1,23 @@
 import CMicroHTTPD
+import Glibc
 import Synchronization
 
-/// The body of a streaming response. Writing does not block: bytes are queued up to a limit, and sent by the server's
-/// threads as fast as the client reads.
+/// The body of a streaming response. Writing does not block: bytes are sent at once while the socket has space, and
+/// queued up to a limit otherwise.
 ///
 /// A client that closes its connection, or only its sending side, closes the stream. A client that disappears without
 /// closing is detected only when something is written, so a stream needs a heartbeat. A client that reads nothing, or
 /// does not answer at all, for ``HTTPServer/Configuration/connectionTimeout`` while bytes are queued for it is
 /// disconnected, at the next write at the latest.
+///
+/// libmicrohttpd sends the head, and then the connection is suspended until the stream ends: only the stream sends on
+/// its socket, on the threads of its writers, and on the thread of the ``SocketWatch`` after the socket was full.
+/// libmicrohttpd then ends the body or closes the connection. (If libmicrohttpd sent the body, it would need to be
+/// resumed for each write, and resuming takes time proportional to the number of all suspended connections.)
 public final class HTTPStream: Sendable {
     /// The result of a write.
     public enum WriteResult: Sendable {
-        /// The bytes are queued.
+        /// The bytes are sent or queued.
         case queued
         /// The bytes do not fit into the queue now; none of them was queued. The handler of ``onRoom(_:)`` is called,
         /// unless the stream ends earlier.
@@ -20,68 +26,53 @@ public final class HTTPStream: Sendable {
         case closed
     }
 
-    private struct Chunk {
-        let bytes: [UInt8]
-        /// Released when the bytes are sent; set only for the last chunk of a write.
-        let holder: (any Sendable & AnyObject)?
+    private enum Phase {
+        /// libmicrohttpd sends the head.
+        case starting
+        /// The connection is suspended. If the socket is not full, nothing is queued.
+        case open(SocketWatch.Entry, isFull: Bool)
+        /// libmicrohttpd ends the body, or closes the connection if the stream is aborted. The entry is removed when
+        /// the connection ends.
+        case ending(SocketWatch.Entry?)
+        case closed
     }
 
     private struct State {
         let connection: OpaquePointer
-        var chunks: [Chunk] = []
-        /// The index of the first chunk that is not sent entirely, and the number of its sent bytes.
-        var first = 0
-        var offset = 0
-        /// Number of bytes that are queued for sending.
-        var queuedBytes = 0
-        /// Number of bytes that were passed to libmicrohttpd.
-        var sentBytes = 0
-        var isSuspended = false
+        var phase = Phase.starting
+        var queue: StreamQueue
+        /// No bytes are accepted; the body ends after the queued ones.
         var isFinished = false
-        /// Whether the connection must be cut without an end of the body.
+        /// The connection must be cut without an end of the body.
         var isAborted = false
-        var isClosed = false
         var closeHandlers: [@Sendable () -> Void] = []
         var roomHandler: (@Sendable () -> Void)?
         /// Whether a write was refused and the handler has not been called since. True only while bytes are queued.
         var owesRoom = false
 
-        /// Moves as many bytes as possible to `buffer`. Returns their number, and the holders of completely moved
-        /// chunks.
-        mutating func take(into buffer: UnsafeMutableRawBufferPointer) -> (Int, released: [any Sendable & AnyObject]) {
-            var filled = 0
-            var released: [any Sendable & AnyObject] = []
-            while filled < buffer.count, first < chunks.count {
-                let chunk = chunks[first]
-                let count = min(buffer.count - filled, chunk.bytes.count - offset)
-                chunk.bytes.withUnsafeBytes { bytes in
-                    let part = UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
-                    UnsafeMutableRawBufferPointer(rebasing: buffer[filled...]).copyMemory(from: part)
-                }
-                filled += count
-                offset += count
-                if offset == chunk.bytes.count {
-                    if let holder = chunk.holder { released.append(holder) }
-                    chunks[first] = Chunk(bytes: [], holder: nil)
-                    first += 1
-                    offset = 0
-                }
-            }
-            queuedBytes -= filled
-            sentBytes += filled
-            if first * 2 >= chunks.count {
-                chunks.removeFirst(first)
-                first = 0
-            }
-            return (filled, released)
+        var isClosed: Bool { if case .closed = phase { true } else { false } }
+    }
+
+    /// What must happen outside the lock.
+    private struct Effects {
+        var released = StreamQueue.Released()
+        var roomHandler: (@Sendable () -> Void)?
+
+        consuming func perform() {
+            // Holders are released before free space is reported.
+            released = StreamQueue.Released()
+            roomHandler?()
         }
     }
 
-    /// Invariant: the connection is suspended and resumed with the lock held, and its thread takes the lock (`close`)
-    /// before it releases the connection. Therefore neither the connection nor the daemon is freed while a writer uses
-    /// it.
+    /// Invariant: the connection is suspended and resumed, and its socket is used, with the lock held; its thread takes
+    /// the lock (`close`) before it releases the connection and closes the socket. Therefore neither of them nor the
+    /// daemon is freed while a writer uses it.
     private let state: Mutex<State>
 
+    /// The socket of the connection.
+    private let descriptor: Int32
+    private let watch: SocketWatch
     /// Maximum number of bytes that are queued for sending.
     private let limit: Int
 
@@ -89,10 +80,20 @@ public final class HTTPStream: Sendable {
     /// complete.
     let isAbortedAtStop: Bool
 
-    init(connection: OpaquePointer, limit: Int, isAbortedAtStop: Bool) {
+    /// - Parameter isChunked: whether libmicrohttpd announces chunks in the head.
+    init(
+        connection: OpaquePointer,
+        descriptor: Int32,
+        watch: SocketWatch,
+        isChunked: Bool,
+        limit: Int,
+        isAbortedAtStop: Bool
+    ) {
         // A pointer is a value; the invariant above defines which threads may use its target.
-        nonisolated(unsafe) let initial = State(connection: connection)
+        nonisolated(unsafe) let initial = State(connection: connection, queue: StreamQueue(isChunked: isChunked))
         state = Mutex(initial)
+        self.descriptor = descriptor
+        self.watch = watch
         self.limit = limit
         self.isAbortedAtStop = isAbortedAtStop
     }
@@ -102,65 +103,58 @@ public final class HTTPStream: Sendable {
     public var isClosed: Bool { state.withLock { $0.isClosed || $0.isAborted } }
 
     /// Number of sent bytes.
-    var sentBytes: Int { state.withLock(\.sentBytes) }
+    var sentBytes: Int { state.withLock(\.queue.sentBytes) }
 
-    /// Queues bytes, from any thread. They are sent in the order of the calls. A write larger than the whole queue
-    /// (``HTTPServer/Configuration/streamQueueSize``) is accepted while nothing is queued.
+    /// Sends or queues bytes, from any thread. They are sent in the order of the calls. A write larger than the whole
+    /// queue (``HTTPServer/Configuration/streamQueueSize``) is accepted while nothing is queued.
     @discardableResult
     public func write(_ bytes: [UInt8]) -> WriteResult { write([bytes]) }
 
-    /// Queues parts, which are sent one after another, like ``write(_:)-([UInt8])``. Either all of them are queued or
-    /// none.
+    /// Sends or queues parts, one after another, like ``write(_:)-([UInt8])``. Either all of them are accepted or none.
     ///
     /// - Parameter holder: released when the parts are sent or the stream has closed; immediately if they are not
-    ///   queued. It represents their memory.
+    ///   accepted. It represents their memory.
     @discardableResult
     public func write(_ parts: [[UInt8]], holding holder: (any Sendable & AnyObject)? = nil) -> WriteResult {
         let count = parts.reduce(0) { $0 + $1.count }
-        return state.withLock { state in
-            guard !state.isClosed, !state.isFinished, !state.isAborted else { return .closed }
-            guard let last = parts.lastIndex(where: { !$0.isEmpty }) else { return .queued }
-            guard state.queuedBytes == 0 || state.queuedBytes + count <= limit else {
+        let (result, effects) = state.withLock { state -> (WriteResult, Effects) in
+            guard !state.isClosed, !state.isFinished, !state.isAborted else { return (.closed, Effects()) }
+            guard count > 0 else { return (.queued, Effects()) }
+            guard state.queue.bytes == 0 || state.queue.bytes + count <= limit else {
                 state.owesRoom = true
-                return .full
+                return (.full, Effects())
             }
-            for (index, bytes) in parts[...last].enumerated() where !bytes.isEmpty {
-                state.chunks.append(Chunk(bytes: bytes, holder: index == last ? holder : nil))
-            }
-            state.queuedBytes += count
-            Self.resume(&state)
-            return .queued
+            state.queue.append(parts, holding: holder)
+            return (.queued, send(&state))
         }
+        effects.perform()
+        return result
     }
 
     /// Ends the body after the queued bytes, from any thread.
     ///
     /// - Parameter last: bytes that are queued before, even if the queue is full.
     public func finish(with last: [UInt8] = []) {
-        state.withLock { state in
-            guard !state.isClosed, !state.isAborted else { return }
-            if !last.isEmpty, !state.isFinished {
-                state.chunks.append(Chunk(bytes: last, holder: nil))
-                state.queuedBytes += last.count
-            }
+        let effects = state.withLock { state in
+            guard !state.isClosed, !state.isAborted else { return Effects() }
+            if !last.isEmpty, !state.isFinished { state.queue.append([last]) }
             state.isFinished = true
-            Self.resume(&state)
+            return send(&state)
         }
+        effects.perform()
     }
 
     /// Discards queued bytes and cuts the connection, from any thread, so that the client detects that the body is
     /// incomplete. A finished stream can also be aborted, unless all of it is sent.
     public func abort() {
-        let chunks = state.withLock { state in
-            guard !state.isClosed else { return [Chunk]() }
+        let released = state.withLock { state in
+            guard !state.isClosed else { return StreamQueue.Released() }
             state.isAborted = true
-            state.queuedBytes = 0
-            Self.resume(&state)
-            defer { (state.chunks, state.first, state.offset) = ([], 0, 0) }
-            return state.chunks
+            returnConnection(&state)
+            return state.queue.removeAll()
         }
         // Holders are released outside the lock.
-        _ = consume chunks
+        _ = consume released
     }
 
     /// Calls `handler` once when the stream has closed for any reason: on one of the server's threads, or immediately
@@ -179,88 +173,112 @@ public final class HTTPStream: Sendable {
     public func onRoom(_ handler: @escaping @Sendable () -> Void) {
         state.withLock { $0.roomHandler = handler }
     }
+}
 
-    private static func resume(_ state: inout State) {
-        guard state.isSuspended else { return }
-        state.isSuspended = false
+extension HTTPStream {
+    /// Sends as much as the socket takes if the connection is suspended and the socket is not known to be full. If a
+    /// finished stream is sent, returns the connection to libmicrohttpd.
+    private func send(_ state: inout State) -> Effects {
+        guard case .open(let entry, isFull: false) = state.phase else { return Effects() }
+        let effects = sendFrames(&state)
+        if state.isAborted || (state.queue.isEmpty && state.isFinished) {
+            returnConnection(&state)
+        } else if !state.queue.isEmpty {
+            state.phase = .open(entry, isFull: true)
+            watch.awaitSpace(entry)
+        }
+        return effects
+    }
+
+    /// Sends frames until everything is sent, the socket is full, or the connection has failed, which aborts the
+    /// stream.
+    private func sendFrames(_ state: inout State) -> Effects {
+        var effects = Effects()
+        sending: while !state.queue.isEmpty {
+            switch state.queue.sendFrame(to: descriptor, &effects.released) {
+            case .sent: continue
+            case .full: break sending
+            case .failed:
+                state.isAborted = true
+                break sending
+            }
+        }
+        if state.owesRoom, state.queue.bytes <= limit / 2 {
+            state.owesRoom = false
+            if !state.isFinished, !state.isAborted { effects.roomHandler = state.roomHandler }
+        }
+        return effects
+    }
+
+    /// Resumes a suspended connection, so that libmicrohttpd ends it.
+    private func returnConnection(_ state: inout State) {
+        guard case .open(let entry, _) = state.phase else { return }
+        state.phase = .ending(entry)
         MHD_resume_connection(state.connection)
     }
 
-    /// Fills `buffer` on the connection's thread. If there is nothing to send, suspends the connection and returns 0.
-    func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        // The compiler does not allow the lock's closure to use both the buffer and the state, but it allows a number.
-        // Only this thread uses the buffer.
-        let address = UInt(bitPattern: buffer.baseAddress)
-        let size = buffer.count
-        let (count, released, roomHandler) = state.withLock {
-            state -> (Int, [any Sendable & AnyObject], (@Sendable () -> Void)?) in
-            if state.isAborted { return (MHD_CONTENT_READER_END_WITH_ERROR_VALUE, [], nil) }
-            guard state.queuedBytes > 0 else {
-                if state.isFinished { return (MHD_CONTENT_READER_END_OF_STREAM_VALUE, [], nil) }
-                state.isSuspended = true
-                MHD_suspend_connection(state.connection)
-                return (0, [], nil)
-            }
-            let (count, released) = state.take(
-                into: UnsafeMutableRawBufferPointer(start: UnsafeMutableRawPointer(bitPattern: address), count: size)
-            )
-            guard state.owesRoom, state.queuedBytes <= limit / 2 else { return (count, released, nil) }
-            state.owesRoom = false
-            return (count, released, state.isFinished ? nil : state.roomHandler)
+    private func handle(_ event: SocketWatch.Event) {
+        guard case .hasSpace = event else { return abort() }
+        let effects = state.withLock { state -> Effects in
+            guard case .open(let entry, isFull: true) = state.phase else { return Effects() }
+            state.phase = .open(entry, isFull: false)
+            let effects = send(&state)
+            if case .open(_, isFull: false) = state.phase { watch.awaitDeparture(entry) }
+            return effects
         }
-        // Outside the lock, and before free space is reported.
-        _ = consume released
-        roomHandler?()
-        return count
+        effects.perform()
     }
 
-    /// Called on the connection's thread when the connection has ended.
+    /// Called on the connection's thread when the head is sent, and after the connection was resumed. Suspends the
+    /// connection, unless the stream has already ended.
+    ///
+    /// - Returns: the result of libmicrohttpd's content reader, which never provides bytes.
+    func proceed() -> Int {
+        let (result, effects) = state.withLock { state -> (Int, Effects) in
+            guard case .starting = state.phase else {
+                // Resumed: libmicrohttpd does not call this while the connection is suspended.
+                return (state.isAborted ? Self.endWithError : Self.endOfStream, Effects())
+            }
+            // An answer that is complete and fits into the socket's buffer does not need the suspension.
+            let effects = sendFrames(&state)
+            if state.queue.isEmpty, state.isFinished, !state.isAborted {
+                state.phase = .ending(nil)
+                return (Self.endOfStream, effects)
+            }
+            guard !state.isAborted, let entry = watch.add(descriptor, { [self] in handle($0) }) else {
+                state.isAborted = true
+                state.phase = .ending(nil)
+                return (Self.endWithError, effects)
+            }
+            MHD_suspend_connection(state.connection)
+            // Small writes must not wait for acknowledgements. This also sends the head, which libmicrohttpd leaves in
+            // the socket (MSG_MORE) to send it together with the first bytes of the body.
+            var isOn: CInt = 1
+            setsockopt(descriptor, CInt(IPPROTO_TCP), TCP_NODELAY, &isOn, socklen_t(MemoryLayout<CInt>.size))
+            let isFull = !state.queue.isEmpty
+            state.phase = .open(entry, isFull: isFull)
+            if isFull { watch.awaitSpace(entry) }
+            return (0, effects)
+        }
+        effects.perform()
+        return result
+    }
+
+    /// Called on the connection's thread when the connection has ended; its socket is still open.
     func close() {
-        let (handlers, chunks) = state.withLock { state in
-            state.isClosed = true
-            state.queuedBytes = 0
+        let (entry, handlers, released) = state.withLock { state in
+            var watched: SocketWatch.Entry?
+            if case .ending(let entry) = state.phase { watched = entry }
+            if case .open(let entry, _) = state.phase { watched = entry }
+            state.phase = .closed
             // Handlers often reference the stream.
             state.roomHandler = nil
-            defer {
-                state.closeHandlers = []
-                state.chunks = []
-            }
-            return (state.closeHandlers, state.chunks)
+            defer { state.closeHandlers = [] }
+            return (watched, state.closeHandlers, state.queue.removeAll())
         }
+        if let entry { watch.remove(entry) }
         // Holders are released outside the lock.
-        _ = consume chunks
+        _ = consume released
         for handler in handlers { handler() }
-    }
-}
-
-/// `MHD_CONTENT_READER_END_OF_STREAM`, a macro that is not imported.
-private let MHD_CONTENT_READER_END_OF_STREAM_VALUE = -1
-/// `MHD_CONTENT_READER_END_WITH_ERROR`, another macro that is not imported.
-private let MHD_CONTENT_READER_END_WITH_ERROR_VALUE = -2
-
-extension HTTPStream {
-    /// Returns a response of libmicrohttpd that reads this stream and keeps it alive; `nil` if memory runs out.
-    func makeResponse(headers: [(name: String, value: String)]) -> OpaquePointer? {
-        let context = Unmanaged.passRetained(self)
-        let response = MHD_create_response_from_callback(
-            UInt64.max,
-            0x4000,
-            { context, _, buffer, size in
-                guard let context, let buffer else { return MHD_CONTENT_READER_END_OF_STREAM_VALUE }
-                let stream = Unmanaged<HTTPStream>.fromOpaque(context).takeUnretainedValue()
-                return stream.read(into: UnsafeMutableRawBufferPointer(start: buffer, count: size))
-            },
-            context.toOpaque(),
-            { context in
-                guard let context else { return }
-                Unmanaged<HTTPStream>.fromOpaque(context).release()
-            }
-        )
-        guard let response else {
-            context.release()
-            return nil
-        }
-        addHeaders(headers, to: response)
-        return response
     }
 }

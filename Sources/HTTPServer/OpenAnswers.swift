@@ -53,7 +53,8 @@ final class OpenAnswers: Sendable {
     /// Accepts no more requests, answers suspended ones with `response`, ends the streams, and waits until everything
     /// is sent.
     ///
-    /// - Returns: whether everything was sent within `timeout`. Even if not, no request is suspended any more.
+    /// - Returns: whether everything was sent within `timeout`. If not, the other streams are aborted. In every case, no
+    ///   connection is suspended any more.
     func endAll(with response: HTTPResponse, timeout: Duration) -> Bool {
         let (pending, streams) = state.withLock { state in
             state.isStopping = true
@@ -65,6 +66,8 @@ final class OpenAnswers: Sendable {
         }
         let (seconds, attoseconds) = timeout.components
         let nanoseconds = seconds * 1_000_000_000 + attoseconds / 1_000_000_000
-        return begun.wait(timeout: .now() + .nanoseconds(Int(nanoseconds))) == .success
+        if begun.wait(timeout: .now() + .nanoseconds(Int(nanoseconds))) == .success { return true }
+        for stream in streams { stream.abort() }
+        return false
     }
 }

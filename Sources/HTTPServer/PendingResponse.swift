@@ -113,7 +113,7 @@ public final class PendingResponse: Sendable {
         return isFirst
     }
 
-    /// Called when a ``DepartureWatch`` has detected that the client has disconnected. The connection's thread will
+    /// Called when a ``SocketWatch`` has detected that the client has disconnected. The connection's thread will
     /// close the connection.
     func depart() {
         let handler = state.withLock { state -> (@Sendable () -> Void)? in

@@ -37,7 +37,7 @@ struct RequestHead {
     private(set) var queryItems: [HTTPRequest.QueryItem] = []
 
     /// HTTP/1.0 has no `Host`. (libmicrohttpd's own check for it sends the head of its answer twice.)
-    private let isHTTP11: Bool
+    let isHTTP11: Bool
     private var hasMalformedField = false
     private var contentLengths = 0
     private var transferCodings = 0

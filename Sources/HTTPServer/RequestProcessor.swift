@@ -13,7 +13,7 @@ final class RequestProcessor: Sendable {
     let openAnswers = OpenAnswers()
     let deadlines: RequestDeadlines
     /// Nil if the process has no descriptors left.
-    private let departures = DepartureWatch()
+    let watch: SocketWatch?
     let isDraining = Atomic<Bool>(false)
     /// The contexts of connections that libmicrohttpd does not yet serve, by descriptor. If it closes a connection
     /// earlier, the entry stays until the next connection with the number replaces it.
@@ -35,6 +35,7 @@ final class RequestProcessor: Sendable {
         self.configuration = configuration
         reports = configuration.reports
         deadlines = RequestDeadlines(configuration)
+        watch = SocketWatch(timeout: max(1, configuration.connectionTimeout))
         refusals = Refusals(prefix: configuration.problemTypePrefix, drainRetryAfter: configuration.drainRetryAfter)
         routes = RouteTree(router, refusals: refusals)
         times = RequestTimes(templates: routes.pathTemplates)
@@ -128,7 +129,8 @@ final class RequestProcessor: Sendable {
             context: context,
             budget: budget,
             identity: identity,
-            declaredLength: head.contentLength
+            declaredLength: head.contentLength,
+            understandsChunks: head.isHTTP11
         )
         exchangeContext = Unmanaged.passRetained(exchange).toOpaque()
         guard let refusal else { return .YES }
@@ -291,7 +293,7 @@ final class RequestProcessor: Sendable {
         // Since the registration, the server may have stopped and therefore answered.
         guard pending.suspend() else { return answer(waitedFor: pending, connection, exchange) }
         start(pending)
-        if pending.isWaiting { watch(connection, exchange) { pending.depart() } }
+        if pending.isWaiting { watchDeparture(connection, exchange) { pending.depart() } }
         return .YES
     }
 
@@ -312,10 +314,17 @@ final class RequestProcessor: Sendable {
         }
     }
 
-    /// Calls `departed` if the client disconnects before the exchange ends.
-    private func watch(_ connection: OpaquePointer, _ exchange: Exchange, _ departed: @escaping @Sendable () -> Void) {
-        if let entry = exchange.departure.take() { departures?.remove(entry) }
-        exchange.departure = departures?.add(cmhd_descriptor(connection), departed)
+    /// Calls `departed` if the client disconnects before `endWatch`.
+    private func watchDeparture(
+        _ connection: OpaquePointer,
+        _ exchange: Exchange,
+        _ departed: @escaping @Sendable () -> Void
+    ) {
+        exchange.watched = watch?.add(cmhd_descriptor(connection)) { _ in departed() }
+    }
+
+    private func endWatch(_ exchange: Exchange) {
+        if let entry = exchange.watched.take() { watch?.remove(entry) }
     }
 
     private func stream(
@@ -326,8 +335,15 @@ final class RequestProcessor: Sendable {
         isAbortedAtStop: Bool,
         _ start: @Sendable (HTTPStream) -> Void
     ) -> MHD_Result {
+        // The stream watches the socket itself.
+        endWatch(exchange)
+        guard let watch else { return .NO }
+        let descriptor = cmhd_descriptor(connection)
         let stream = HTTPStream(
             connection: connection,
+            descriptor: descriptor,
+            watch: watch,
+            isChunked: exchange.understandsChunks,
             limit: configuration.streamQueueSize,
             isAbortedAtStop: isAbortedAtStop
         )
@@ -335,7 +351,7 @@ final class RequestProcessor: Sendable {
             return refuseMore(connection, exchange)
         }
         begin(exchange)
-        boundSocket(cmhd_descriptor(connection))
+        boundSocket(descriptor)
         exchange.phase = .streaming(stream)
         exchange.status = status
         times.record(
@@ -353,10 +369,7 @@ final class RequestProcessor: Sendable {
         guard let response = stream.makeResponse(headers: headers) else { return .NO }
         defer { MHD_destroy_response(response) }
         guard MHD_queue_response(connection, UInt32(status), response) == .YES else { return .NO }
-        if exchange.method != .head {
-            start(stream)
-            watch(connection, exchange) { stream.abort() }
-        }
+        if exchange.method != .head { start(stream) }
         return .YES
     }
 
@@ -408,7 +421,7 @@ final class RequestProcessor: Sendable {
     /// Called when the request has ended: it was answered, or its connection has ended.
     func end(_ exchange: Exchange) {
         // While the descriptor is still open.
-        if let entry = exchange.departure.take() { departures?.remove(entry) }
+        endWatch(exchange)
         switch exchange.phase {
         case .waiting(let pending):
             pending.end()

@@ -58,6 +58,11 @@ public final class RawConnection {
         guard result == 0 else { throw Failure.system(call: "connect", errno: errno) }
     }
 
+    /// Takes over a connected socket.
+    public init(descriptor: Int32) {
+        self.descriptor = descriptor
+    }
+
     deinit { Glibc.close(descriptor) }
 
     /// Sends all of `text`.
