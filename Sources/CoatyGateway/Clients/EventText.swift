@@ -70,8 +70,9 @@ final class EventBody: Sendable {
     let count: Int
     /// Counts the parts for the clients for which the event is queued.
     let shared: SharedBytes
-    /// The WebSocket frame of the first receiver.
-    private let frame = Mutex<(receiver: Receiver, frame: WebSocketFrame)?>(nil)
+    private let webSocketFrame = FirstFrame<WebSocketFrame>()
+    /// As parts.
+    private let eventStreamFrame = FirstFrame<[[UInt8]]>()
 
     /// The values on which the beginning of a frame depends. Comparing them is cheaper than building the beginning for
     /// each receiver, in which the cursor is enciphered.
@@ -95,10 +96,28 @@ final class EventBody: Sendable {
     ///
     /// - Parameter prefix: returns the beginning of the frame.
     func webSocketFrame(for receiver: Receiver, _ prefix: () -> [UInt8]) -> WebSocketFrame {
-        if let known = frame.withLock(\.self), known.receiver == receiver { return known.frame }
-        let all = [prefix()] + parts
-        let made = isBinary ? WebSocketFrame(binaryParts: all) : WebSocketFrame(utf8Parts: all)
-        frame.withLock { $0 = $0 ?? (receiver, made) }
-        return made
+        webSocketFrame.frame(for: receiver) {
+            let all = [prefix()] + parts
+            return isBinary ? WebSocketFrame(binaryParts: all) : WebSocketFrame(utf8Parts: all)
+        }
+    }
+
+    /// Returns the frame for a receiver of Server-Sent Events, in parts. Clients with the same ids share it.
+    ///
+    /// - Parameter build: returns the frame.
+    func eventStreamFrame(for receiver: Receiver, _ build: () -> [[UInt8]]) -> [[UInt8]] {
+        eventStreamFrame.frame(for: receiver, build)
+    }
+}
+
+/// The frame of the first receiver of an event, for other receivers with the same values.
+private struct FirstFrame<Frame: Sendable>: ~Copyable, Sendable {
+    private let known = Mutex<(receiver: EventBody.Receiver, frame: Frame)?>(nil)
+
+    func frame(for receiver: EventBody.Receiver, _ build: () -> Frame) -> Frame {
+        if let known = known.withLock(\.self), known.receiver == receiver { return known.frame }
+        let built = build()
+        known.withLock { $0 = $0 ?? (receiver, built) }
+        return built
     }
 }

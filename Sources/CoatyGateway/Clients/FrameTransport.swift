@@ -97,7 +97,19 @@ struct OutboundFrame {
 
     var webSocketFrame: WebSocketFrame {
         guard let body else { return WebSocketFrame(utf8Parts: parts) }
-        return body.webSocketFrame(for: EventBody.Receiver(id: id, cursor: cursor, change: change)) { prefix }
+        return body.webSocketFrame(for: receiver) { prefix }
+    }
+
+    /// The frame as one of the Server-Sent Events, in parts.
+    var eventStreamFrame: [[UInt8]] {
+        body?.eventStreamFrame(for: receiver, buildEventStreamFrame) ?? buildEventStreamFrame()
+    }
+
+    private var receiver: EventBody.Receiver { EventBody.Receiver(id: id, cursor: cursor, change: change) }
+
+    private func buildEventStreamFrame() -> [[UInt8]] {
+        let text = EventStreamTransport.beginning(op, cursor) + prefix
+        return [text] + (body?.lines ?? rest.map(JSONText.line)) + [EventStreamTransport.end]
     }
 }
 
@@ -165,11 +177,10 @@ struct EventStreamTransport: FrameTransport {
 
     /// A comment without text, which clients ignore.
     static let heartbeat = Array(":\n\n".utf8)
-    private static let end = Array("\n\n".utf8)
+    fileprivate static let end = Array("\n\n".utf8)
 
     func offer(_ frame: OutboundFrame) -> FrameOffer {
-        let parts = [Self.beginning(frame.op, frame.cursor)] + frame.lines + [Self.end]
-        return FrameOffer(stream.write(parts, holding: frame.charge))
+        FrameOffer(stream.write(frame.eventStreamFrame, holding: frame.charge))
     }
 
     func offer(_ batch: ObjectBatch) -> (number: Int, FrameOffer) {
@@ -177,7 +188,8 @@ struct EventStreamTransport: FrameTransport {
         return stream.offer(batch, beginning: Self.beginning(.event, nil), last: last, end: Self.end)
     }
 
-    private static func beginning(_ op: ServerFrame.Op, _ cursor: FeedCursor?) -> [UInt8] {
+    /// Returns the text of an event before the JSON of its frame.
+    fileprivate static func beginning(_ op: ServerFrame.Op, _ cursor: FeedCursor?) -> [UInt8] {
         var text: [UInt8] = []
         if let cursor { text += "id: \(cursor)\n".utf8 }
         // The browser's EventSource dispatches its own `error` event.

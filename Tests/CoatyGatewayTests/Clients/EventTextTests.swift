@@ -69,6 +69,22 @@ import Testing
         #expect(first.count == OutboundFrame(item, id: "a").text.count)
     }
 
+    @Test func eventStreamFramesHaveTheValuesOfTheirReceivers() throws {
+        let cursor = FeedCursor(epoch: 1, position: 2)
+        let item = queued(EventText(event: try Made.event(1, 7)), cursor: cursor, change: .added)
+        var others = [item, item, item]
+        others[0].cursor = cursor.next
+        others[1].change = .changed
+        others[2].cursor = nil
+        // The first frame is kept for receivers with equal values.
+        for (item, id) in [(item, "a"), (item, "a")] + others.map({ ($0, "a") }) + [(item, "b"), (item, nil)] {
+            let frame = OutboundFrame(item, id: id)
+            let start = item.cursor.map { "id: \($0)\n" } ?? ""
+            let expected = Array("\(start)event: event\ndata: ".utf8) + frame.text + Array("\n\n".utf8)
+            #expect(Array(frame.eventStreamFrame.joined()) == expected)
+        }
+    }
+
     @Test func projectionOmitsPrivateData() throws {
         let one = try Made.channel(#"{"object":\#(Made.object(1, 7)),"privateData":{"secret":1}}"#)
         #expect(try data(one, fields("n")) == #"{"object":{"objectId":"\#(Made.objectId(1))","n":7}}"#)
