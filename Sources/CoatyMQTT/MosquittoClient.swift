@@ -216,7 +216,7 @@ final class MosquittoClient {
 
     /// Reads the available bytes.
     ///
-    /// - Throws: `MOSQ_ERR_OVERSIZE_PACKET` if more bytes of a packet have arrived than its maximum size.
+    /// - Throws: `MOSQ_ERR_OVERSIZE_PACKET` if a packet that libmosquitto reads is longer than accepted.
     func read() throws(MosquittoError) {
         if let reader, isAccepted { try read(with: reader) } else { try readPackets() }
         acknowledgeAtOnce()
@@ -242,6 +242,8 @@ final class MosquittoClient {
             try check(code)
             if isEmpty || socket == nil { break }
             hasReadPacket = true
+            // libmosquitto must not read the beginning of a publication that the reader continues.
+            if reader != nil, isAccepted { break }
         }
         try checkProgress()
     }

@@ -5,7 +5,7 @@ import Foundation
 ///
 /// libmosquitto reads each packet with four system calls; here, two calls read all the packets that have arrived. Bytes
 /// are first only peeked at: a packet of another type stays in the socket, for libmosquitto. A publication that has not
-/// arrived completely is collected here.
+/// arrived completely is collected here, unless it is too long: then its bytes are discarded when they arrive.
 ///
 /// Used on one thread.
 final class PublicationReader {
@@ -33,6 +33,8 @@ final class PublicationReader {
     static let bufferSize = 64 * 1024
     /// Number of bytes of the longest head.
     private static let maximumHeadSize = 5
+    /// Number of bytes of the longest topic and of its length. With the head, these are more than ``bufferSize``.
+    private static let maximumTopicSize = 2 + 65_535
     /// Lets the kernel discard bytes instead of copying them again.
     #if os(Linux)
         private static let discard = Int32(MSG_TRUNC)
@@ -46,6 +48,8 @@ final class PublicationReader {
     /// The beginning of a publication, and the number of its bytes.
     private var partial: [UInt8] = []
     private var partialHead: Head?
+    /// Number of bytes of a too long publication that will be discarded.
+    private var unwanted = 0
     /// Number of bytes for which poll(2) waits.
     private var lowWater = 1
 
@@ -58,9 +62,10 @@ final class PublicationReader {
 
     /// Reads at most ``bufferSize`` bytes, and passes the publications to the delegate.
     ///
-    /// - Throws: `MOSQ_ERR_OVERSIZE_PACKET` for a packet that is longer than the maximum, as soon as its head has
+    /// - Throws: `MOSQ_ERR_OVERSIZE_PACKET` for another packet that is longer than the buffer, as soon as its head has
     ///   arrived.
     func read(_ socket: Int32, for delegate: any MosquittoClientDelegate) throws(MosquittoError) -> Next {
+        if unwanted > 0 { return try discard(socket) }
         if let head = partialHead { return try readRest(of: head, socket, delegate) }
         guard let count = try receive(socket, Int32(MSG_PEEK), buffer.count) else { return .nothing }
         guard count > 0 else { return .other }
@@ -100,16 +105,23 @@ final class PublicationReader {
         _ socket: Int32,
         _ delegate: any MosquittoClientDelegate
     ) throws(MosquittoError) -> Next {
-        guard let count = try receive(socket, 0, min(buffer.count, head.packetSize - partial.count)) else {
-            return .nothing
-        }
+        let isTooLong = head.packetSize > maximumPacketSize
+        let wanted = isTooLong ? min(head.packetSize, head.size + Self.maximumTopicSize) : head.packetSize
+        guard let count = try receive(socket, 0, min(buffer.count, wanted - partial.count)) else { return .nothing }
         // libmosquitto reports the end.
         guard count > 0 else { return .other }
         partial.append(contentsOf: buffer[..<count])
-        guard partial.count == head.packetSize else { return .more }
+        guard partial.count == wanted else { return .more }
         let packet = partial
-        (partial, partialHead) = ([], nil)
+        (partial, partialHead, unwanted) = ([], nil, head.packetSize - wanted)
         guard packet.withUnsafeBytes({ deliver($0, head, delegate) }) else { throw Self.malformed }
+        return .more
+    }
+
+    private func discard(_ socket: Int32) throws(MosquittoError) -> Next {
+        guard let count = try receive(socket, Self.discard, min(buffer.count, unwanted)) else { return .nothing }
+        guard count > 0 else { return .other }
+        unwanted -= count
         return .more
     }
 
@@ -130,14 +142,13 @@ final class PublicationReader {
             guard index < bytes.count else { return nil }
             length |= Int(bytes[index] & 0x7F) << (7 * (index - 1))
             guard bytes[index] & 0x80 != 0 else {
-                let head = Head(first: bytes[0], size: index + 1, packetSize: index + 1 + length)
-                guard head.packetSize <= maximumPacketSize else { throw Self.oversize }
-                return head
+                return Head(first: bytes[0], size: index + 1, packetSize: index + 1 + length)
             }
         }
         throw Self.malformed
     }
 
+    /// - Parameter packet: a publication; if it is too long, at least its head and its topic.
     /// - Returns: whether the packet is well-formed.
     private func deliver(
         _ packet: UnsafeRawBufferPointer,
@@ -149,11 +160,11 @@ final class PublicationReader {
         let topicEnd = topicStart + (Int(packet[head.size]) << 8 | Int(packet[head.size + 1]))
         guard topicEnd > topicStart, topicEnd <= packet.count else { return false }
         let topic = String(decoding: packet[topicStart..<topicEnd], as: UTF8.self)
-        let payload = packet[topicEnd...]
-        if payload.count > maximumMessageSize {
-            delegate.receivedTooLong(topic: topic, size: payload.count)
+        let size = head.packetSize - topicEnd
+        if size > maximumMessageSize {
+            delegate.receivedTooLong(topic: topic, size: size)
         } else {
-            delegate.received(topic: topic, payload: Array(payload))
+            delegate.received(topic: topic, payload: Array(packet[topicEnd...]))
         }
         return true
     }

@@ -164,7 +164,9 @@ import Testing
         await agent.stop()
     }
 
-    @Test func oversizedMessagesAreReportedAsGap() async throws {
+    /// The second message is longer than the longest packet.
+    @Test(arguments: [(16 << 20) + 1, 40 << 20])
+    func oversizedMessagesAreReportedAsGap(size: Int) async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let other = try MQTTTestClient(port: broker.port)
@@ -182,7 +184,7 @@ import Testing
         )
         agent.start()
         try waitUntil("it stands") { stands.load(ordering: .acquiring) }
-        try other.publish("t", [UInt8](repeating: 0x61, count: (16 << 20) + 1))
+        try other.publish("t", [UInt8](repeating: 0x61, count: size))
         try other.publish("t", "behind")
         try waitUntil("it comes") { seen.load(ordering: .relaxed) == 1 }
         #expect(agent.statistics.received == 2 && agent.statistics.invalid == 1)

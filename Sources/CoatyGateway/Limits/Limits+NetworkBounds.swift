@@ -17,7 +17,7 @@ extension Limits {
             "Maximum size of an event that is received from the broker",
             derivation: "16777216, less if maximum-memory is below 256 MiB",
             atTheBound:
-                "the event is dropped, with a gap; if it is more than 64 KiB larger, the broker connection is closed",
+                "the event is dropped, with a gap; with TLS, if it is more than 64 KiB larger, the broker connection is closed",
             \.eventSize
         ),
         Bound(
