@@ -27,7 +27,8 @@ public struct MQTTClientOptions: Sendable {
     /// Maximum size of the payload of a message, in bytes. A longer one is dropped, and its observers get a gap.
     public var maximumMessageSize = Self.defaultMaximumMessageSize
     /// Maximum size of a packet, in bytes. The bytes of a longer message are discarded when they arrive. With TLS, the
-    /// connection is closed instead, because libmosquitto keeps an incomplete packet in memory.
+    /// connection is closed instead, because libmosquitto keeps an incomplete packet in memory. Without TLS, other packets
+    /// than messages may have at most 64 KiB.
     public var maximumPacketSize = Self.defaultMaximumMessageSize + Self.maximumHeadSize
     /// The TLS options; nil connects without TLS.
     public var tls: TLSOptions?

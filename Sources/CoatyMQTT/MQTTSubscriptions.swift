@@ -218,6 +218,7 @@ struct MQTTSubscriptions {
             }
         }
         entries = [:]
+        defer { ended = [] }
         return packets(known + ended).map(Command.unsubscribe)
     }
 

@@ -41,6 +41,20 @@ protocol MosquittoClientDelegate: AnyObject {
     func unsubackReceived(_ packet: Int32)
 }
 
+/// When bytes have passed that libmosquitto did not see.
+private struct Passed {
+    private var received = (bytes: 0, time: ContinuousClock.now)
+    private var sent = (bytes: 0, time: ContinuousClock.now)
+
+    /// Returns whether bytes have passed in both directions within a time, so that no ping is needed.
+    mutating func isRecent(received receivedBytes: Int, sent sentBytes: Int, _ time: Duration) -> Bool {
+        let now = ContinuousClock.now
+        if received.bytes != receivedBytes { received = (receivedBytes, now) }
+        if sent.bytes != sentBytes { sent = (sentBytes, now) }
+        return now < received.time + time && now < sent.time + time
+    }
+}
+
 /// One connection to a broker with libmosquitto, used on only one thread.
 ///
 /// libmosquitto's own loop is not used: it uses select(2), which does not support descriptors above 1023, and a gateway
@@ -48,8 +62,11 @@ protocol MosquittoClientDelegate: AnyObject {
 /// it. Without TLS, publications are written and read without libmosquitto (``PublicationWriter``,
 /// ``PublicationReader``).
 final class MosquittoClient {
-    /// Maximum number of messages in one read.
+    /// Maximum number of packets in one turn of reading. Between turns, operations are carried out, and the loss of
+    /// messages is watched for.
     static let readBatch = 64
+    /// The same without TLS: the number of reads of at most ``PublicationReader/bufferSize``.
+    static let readsInTurn = 4
     /// The SUBACK code for a refused filter (MQTT 3.1.1, section 3.9.3).
     private static let subscriptionRefused: Int32 = 0x80
 
@@ -63,6 +80,7 @@ final class MosquittoClient {
     /// Nil with TLS.
     private var writer: PublicationWriter?
     private let reader: PublicationReader?
+    private var passed = Passed()
     /// Whether the broker has accepted the connection.
     private var isAccepted = false
     /// Whether a packet has arrived during the current read.
@@ -223,7 +241,7 @@ final class MosquittoClient {
     }
 
     private func read(with reader: PublicationReader) throws(MosquittoError) {
-        for _ in 0..<Self.readBatch {
+        for _ in 0..<Self.readsInTurn {
             guard let socket else { return }
             switch try reader.read(socket, for: delegate) {
             case .nothing: return
@@ -273,11 +291,22 @@ final class MosquittoClient {
         if let count = try writer?.send(to: socket), count > 0 { delegate.publicationsWritten(count) }
     }
 
+    /// Writes the queued publications if they are so many that they should not wait for more.
+    func writeIfFull() throws(MosquittoError) {
+        if writer?.isFull == true { try write() }
+    }
+
     /// Sends pings and checks that they are answered. Call it about once a second.
     func keepAlive() throws(MosquittoError) {
-        // A ping would divide a publication of which the socket has accepted a part.
-        guard let stalled = writer?.stalled, stalled > .zero else { return try check(mosquitto_loop_misc(handle)) }
-        if stalled > keepAliveTime { throw MosquittoError(code: Int32(MOSQ_ERR_KEEPALIVE.rawValue), errno: 0) }
+        if let writer, let reader {
+            // A ping would divide a publication of which the socket has accepted a part.
+            guard !writer.isBlocked else {
+                guard writer.stalled > keepAliveTime * 2 else { return }
+                throw MosquittoError(code: Int32(MOSQ_ERR_KEEPALIVE.rawValue), errno: 0)
+            }
+            if passed.isRecent(received: reader.receivedBytes, sent: writer.sentBytes, keepAliveTime) { return }
+        }
+        try check(mosquitto_loop_misc(handle))
     }
 
     /// Sends a SUBSCRIBE packet.
@@ -302,11 +331,11 @@ final class MosquittoClient {
         return id
     }
 
-    /// Queues a publication; ``write()`` sends it. With TLS, it is written immediately if the socket accepts it.
+    /// Queues a publication; ``write()`` sends it, also call ``writeIfFull()``. With TLS, it is written immediately if
+    /// the socket accepts it.
     func publish(_ topic: String, _ payload: [UInt8], isRetained: Bool) throws(MosquittoError) {
         guard writer == nil else {
             try writer?.append(topic, payload, isRetained: isRetained)
-            if writer?.isFull == true { try write() }
             return
         }
         try check(

@@ -183,7 +183,7 @@ final class NetworkLoop {
                 lastKeepAlive = now
                 try client.keepAlive()
                 subscriptions.retry(now: now)
-                if isConnected, !client.wantsToWrite { try unsubscribe(subscriptions.takeEnded(), client) }
+                if isConnected, !hasTakenDisconnect, !client.wantsToWrite { try unsubscribe(subscriptions.takeEnded(), client) }
             }
             var isDone = try carryOutOperations(client)
             if isDone {
@@ -336,10 +336,13 @@ final class NetworkLoop {
             // If the connection is lost, it was lost before this.
             unwritten -= 1
             guard error.isOperationAtFault else { throw error }
+            // The session removes its oldest publication, which is this one when all others are written.
+            guard try writePublications(client) else { return heldBack = .publish(publication) }
             reportWritten()
             session.publicationRefused()
             logger.error("not published", metadata: ["topic": "\(topic)", "error": "\(connectionError(error, nil))"])
         }
+        try client.writeIfFull()
     }
 
     func report(_ answers: [MQTTSubscriptions.Answer]) {

@@ -25,8 +25,11 @@ final class PublicationReader {
         let size: Int
         let packetSize: Int
 
-        /// A broker that grants QoS 0 publishes with QoS 0.
         var isPublication: Bool { first & 0xF6 == 0x30 }
+
+        /// A broker does not send PUBLISH with another QoS to an agent that subscribes with QoS 0, nor PUBREL or
+        /// PINGREQ. libmosquitto would answer at once, perhaps in the middle of a publication of the writer.
+        var isUnexpected: Bool { !isPublication && [0x30, 0x60, 0xC0].contains(first & 0xF0) }
     }
 
     /// Maximum number of bytes of one read, and of a packet that libmosquitto reads.
@@ -40,6 +43,13 @@ final class PublicationReader {
         private static let discard = Int32(MSG_TRUNC)
     #else
         private static let discard: Int32 = 0
+    #endif
+
+    /// Number of bytes of publications that were read.
+    private(set) var receivedBytes = 0
+    #if os(Linux)
+        /// POLLRDHUP, which Glibc does not export to Swift.
+        private static let peerEnd: Int16 = 0x2000
     #endif
 
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 1)
@@ -80,6 +90,7 @@ final class PublicationReader {
                 missing = rest.count + 1
                 break
             }
+            guard !head.isUnexpected else { throw Self.malformed }
             guard head.isPublication else {
                 guard head.packetSize <= buffer.count else { throw Self.oversize }
                 if head.packetSize <= rest.count { next = .other } else { missing = head.packetSize }
@@ -95,7 +106,9 @@ final class PublicationReader {
             guard deliver(packet, head, delegate) else { throw Self.malformed }
             offset += head.packetSize
         }
-        if offset > 0 { _ = try receive(socket, Self.discard, offset) }
+        if offset > 0 { receivedBytes += try receive(socket, Self.discard, offset) ?? 0 }
+        // poll(2) reports fewer bytes than it waits for at the end of the connection, which libmosquitto detects.
+        if offset == 0, next == .nothing, count < lowWater, hasEnded(socket) { next = .other }
         setLowWater(missing, socket)
         return next
     }
@@ -110,6 +123,7 @@ final class PublicationReader {
         guard let count = try receive(socket, 0, min(buffer.count, wanted - partial.count)) else { return .nothing }
         // libmosquitto reports the end.
         guard count > 0 else { return .other }
+        receivedBytes += count
         partial.append(contentsOf: buffer[..<count])
         guard partial.count == wanted else { return .more }
         let packet = partial
@@ -121,8 +135,19 @@ final class PublicationReader {
     private func discard(_ socket: Int32) throws(MosquittoError) -> Next {
         guard let count = try receive(socket, Self.discard, min(buffer.count, unwanted)) else { return .nothing }
         guard count > 0 else { return .other }
+        receivedBytes += count
         unwanted -= count
         return .more
+    }
+
+    /// Returns whether the broker sends nothing more.
+    private func hasEnded(_ socket: Int32) -> Bool {
+        #if os(Linux)
+            var descriptor = pollfd(fd: socket, events: Self.peerEnd, revents: 0)
+            return poll(&descriptor, 1, 0) > 0
+        #else
+            return false
+        #endif
     }
 
     /// - Returns: the number of received bytes; nil if there are none, and 0 at the end of the connection.
@@ -161,7 +186,7 @@ final class PublicationReader {
         guard topicEnd > topicStart, topicEnd <= packet.count else { return false }
         let topic = String(decoding: packet[topicStart..<topicEnd], as: UTF8.self)
         let size = head.packetSize - topicEnd
-        if size > maximumMessageSize {
+        if size > maximumMessageSize || packet.count < head.packetSize {
             delegate.receivedTooLong(topic: topic, size: size)
         } else {
             delegate.received(topic: topic, payload: Array(packet[topicEnd...]))

@@ -14,8 +14,10 @@ struct PublicationWriter {
     /// The longest payload of a packet with the longest topic (MQTT 3.1.1, section 2.2.3).
     static let maximumPayloadSize = 268_435_455 - 2 - MQTTTopic.maximumLength
 
+    /// Number of bytes that sockets have accepted since the start.
+    private(set) var sentBytes = 0
     private var bytes: [UInt8] = []
-    /// Number of bytes that the socket has accepted.
+    /// Number of bytes of `bytes` that the socket has accepted.
     private var sent = 0
     /// The ends of the queued packets in `bytes`.
     private var ends: [Int] = []
@@ -69,7 +71,8 @@ struct PublicationWriter {
 
     /// Sends as many of the queued bytes as the socket accepts.
     ///
-    /// - Returns: the number of publications that were sent entirely.
+    /// - Returns: the number of publications that were sent entirely. If it is not 0, an error is thrown by the next
+    ///   call.
     mutating func send(to socket: Int32) throws(MosquittoError) -> Int {
         var failure: Int32?
         let start = sent
@@ -80,20 +83,22 @@ struct PublicationWriter {
             }
             guard count < 0 else {
                 sent += count
+                sentBytes += count
                 continue
             }
             if errno == EINTR { continue }
             if errno != EAGAIN, errno != EWOULDBLOCK { failure = errno }
             break
         }
-        if let failure { throw MosquittoError(connection: failure) }
+        let before = first
+        while first < ends.count, ends[first] <= sent { first += 1 }
+        if let failure, first == before { throw MosquittoError(connection: failure) }
         // Read only if bytes remain: this is the hot path.
         if hasBytes, sent > start || !isBlocked { progress = .now }
         isBlocked = hasBytes
-        let before = first
-        while first < ends.count, ends[first] <= sent { first += 1 }
-        defer { if !hasBytes { reset() } }
-        return first - before
+        let count = first - before
+        if !hasBytes { reset() }
+        return count
     }
 
     private mutating func reset() {

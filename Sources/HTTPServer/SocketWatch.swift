@@ -64,7 +64,11 @@ final class SocketWatch: Sendable {
         source.setCancelHandler { close(poller) }
         let period = DispatchTimeInterval.milliseconds(timeout * 250)
         timer.schedule(deadline: .now() + period, repeating: period, leeway: .milliseconds(timeout * 25))
-        timer.setEventHandler { [weak self] in self?.reportStalls() }
+        timer.setEventHandler { [weak self] in
+            // After a pause of the process, sockets may have space that was not reported yet.
+            self?.handleEvents()
+            self?.reportStalls()
+        }
         source.activate()
         timer.activate()
     }

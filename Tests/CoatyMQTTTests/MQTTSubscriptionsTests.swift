@@ -67,7 +67,30 @@ private final class FaultyBroker {
     }
 }
 
+extension MQTTSubscriptions.Command {
+    fileprivate var filters: [String] {
+        switch self {
+        case .subscribe(let filters), .unsubscribe(let filters): filters
+        }
+    }
+}
+
 @Suite struct MQTTSubscriptionsTests {
+    /// Subscriptions to responses end together, in packets, and once.
+    @Test func endsOfResponseSubscriptionsAreCollected() {
+        let broker = FaultyBroker(filtersPerPacket: 4)
+        let selectors = (0..<7).map { _ in EventSelector.responses(.resolve, correlationId: CoatyUUID()) }
+        let requests = zip(selectors, 1...).map { SubscriptionRequest(selector: $0, ticket: $1, isEssential: false) }
+        #expect(broker.connect(requests))
+        let first = selectors[..<5].map { broker.subscriptions.remove($0).commands }
+        #expect(first.map(\.count) == [0, 0, 0, 1, 0])
+        #expect(broker.subscriptions.takeEnded().map(\.filters.count) == [1])
+        #expect(broker.subscriptions.takeEnded().isEmpty)
+        _ = broker.subscriptions.remove(selectors[5])
+        #expect(broker.subscriptions.removeAll().map(\.filters.count) == [2])
+        #expect(broker.subscriptions.takeEnded().isEmpty)
+    }
+
     private func requests(_ filters: [String], essential: Set<String> = []) -> [SubscriptionRequest] {
         filters.enumerated().map { index, filter in
             SubscriptionRequest(

@@ -31,16 +31,20 @@ import Testing
             options: CommunicationOptions(mqttClientOptions: options)
         )
         let stands = Atomic(false)
+        let isLost = Atomic(false)
         let subscription = try agent.subscribe(
             rawTopic: "t",
-            onStatus: { status in stands.store(status == .standing, ordering: .releasing) },
-            handler: { _ in }
+            onStatus: { status in
+                if status == .standing { stands.store(true, ordering: .releasing) }
+                if status == .offline, stands.load(ordering: .acquiring) { isLost.store(true, ordering: .releasing) }
+            },
+            handler: { _ in Issue.record("the message is too long") }
         )
         agent.start()
         try waitUntil("it stands") { stands.load(ordering: .acquiring) }
         let other = try MQTTTestClient(port: broker.port, caFile: certificates.path("ca.pem"))
         try other.publish("t", [UInt8](repeating: 0, count: 50_000_000))
-        try waitUntil("the error is known") { agent.connectionError?.reason == .protocol }
+        try waitUntil("the connection is lost") { isLost.load(ordering: .acquiring) }
         subscription.cancel()
         await agent.stop()
     }

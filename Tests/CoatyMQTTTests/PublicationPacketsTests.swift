@@ -197,6 +197,27 @@ import Testing
         #expect(received.messages == [short, short])
     }
 
+    /// poll(2) reports the end again and again; libmosquitto detects it.
+    @Test(arguments: [[0x30], [0x90, 0x04, 0x00]])
+    func endBehindAnIncompletePacketIsDetected(bytes: [UInt8]) throws {
+        let sockets = try Sockets()
+        let (reader, received) = (reader(), Received())
+        try sockets.send(bytes)
+        #expect(try reader.read(sockets.agent, for: received) == .nothing)
+        #expect(try reader.read(sockets.agent, for: received) == .nothing)
+        shutdown(sockets.broker, Int32(SHUT_RDWR))
+        #expect(try reader.read(sockets.agent, for: received) == .other)
+    }
+
+    @Test func noPartOfATooLongPublicationIsDelivered() throws {
+        let sockets = try Sockets()
+        let (reader, received) = (reader(maximumPacketSize: 100_000), Received())
+        try sockets.send(packets([Message(topic: "long", payload: [UInt8](repeating: 0, count: 150_000))]))
+        while try reader.read(sockets.agent, for: received) == .more {}
+        #expect(received.tooLong == [150_000])
+        #expect(received.messages.isEmpty)
+    }
+
     @Test func tooLongMessagesAreReportedAndTheNextOneIsRead() throws {
         let sockets = try Sockets()
         let (reader, received) = (reader(maximumMessageSize: 100), Received())
@@ -209,7 +230,8 @@ import Testing
 
     /// The head is enough: the rest is not awaited.
     @Test(arguments: [
-        ([0x90, 0xFF, 0xFF, 0x7F], MOSQ_ERR_OVERSIZE_PACKET),
+        ([0x90, 0xFF, 0xFF, 0x7F], MOSQ_ERR_OVERSIZE_PACKET), ([0x32, 0x05, 0, 1, 0x61, 0, 1], MOSQ_ERR_PROTOCOL),
+        ([0x62, 0x02, 0, 1], MOSQ_ERR_PROTOCOL), ([0xC0, 0x00], MOSQ_ERR_PROTOCOL),
         ([0x30, 0x80, 0x80, 0x80, 0x80], MOSQ_ERR_PROTOCOL), ([0x30, 0x00], MOSQ_ERR_PROTOCOL),
         ([0x30, 0x02, 0x00, 0x00], MOSQ_ERR_PROTOCOL), ([0x30, 0x03, 0x00, 0x02, 0x61], MOSQ_ERR_PROTOCOL),
     ])

@@ -163,6 +163,19 @@ import Testing
         #expect(outbox.next() == nil && outbox.publications == 0 && outbox.bytes == 0)
     }
 
+    /// Publications are written in order: those that are handed over behind the interrupted one are not the cause.
+    @Test func onlyTheOldestUnwrittenPublicationIsInterrupted() throws {
+        var outbox = Outbox(limits: OutboxLimits())
+        _ = try outbox.publish([publication("a"), publication("b"), publication("c")])
+        for attempt in 1...Outbox.maximumAttempts {
+            _ = outbox.next()
+            _ = outbox.next()
+            #expect(outbox.end().count == attempt / Outbox.maximumAttempts)
+        }
+        #expect(outbox.next().map(Taken.init) == .publish("b"))
+        #expect(outbox.next().map(Taken.init) == .publish("c"))
+    }
+
     @Test func joinEventsDoNotCountAndDoNotOutliveThePeriod() throws {
         var outbox = Outbox(limits: OutboxLimits(publications: 1, bytes: 100))
         let join = Publication(.raw(topic: "join", isRetained: false), payload: [], isJoinEvent: true)

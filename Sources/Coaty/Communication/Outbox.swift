@@ -202,8 +202,9 @@ struct Outbox: Sendable {
     ///
     /// - Returns: the publications that are given up, except join events.
     mutating func end() -> [Publication] {
-        // All publications that the binding took count as interrupted: one of them may be partly written.
-        let interrupted = unwritten.map { $0.attempted() }
+        // They are written in order, so only the first one may be partly written.
+        var interrupted = Array(unwritten)
+        if let first = interrupted.first { interrupted[0] = first.attempted() }
         let waiting = queue.compactMap { operation -> Publication? in
             if case .publish(let publication) = operation { publication } else { nil }
         }
