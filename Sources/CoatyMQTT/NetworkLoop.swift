@@ -183,7 +183,9 @@ final class NetworkLoop {
                 lastKeepAlive = now
                 try client.keepAlive()
                 subscriptions.retry(now: now)
-                if isConnected, !hasTakenDisconnect, !client.wantsToWrite { try unsubscribe(subscriptions.takeEnded(), client) }
+                if isConnected, !hasTakenDisconnect, !client.wantsToWrite {
+                    try unsubscribe(subscriptions.takeEnded(), client)
+                }
             }
             var isDone = try carryOutOperations(client)
             if isDone {

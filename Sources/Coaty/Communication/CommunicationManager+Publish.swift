@@ -240,7 +240,8 @@ extension CommunicationManager {
         onEnd: (@Sendable () -> Void)?,
         handler: @escaping @Sendable (Request.Response) -> Void
     ) throws(CommunicationError) -> PendingRequest {
-        let correlationId = CoatyUUID()
+        let responses = session.takeCorrelationId(for: Request.Response.eventType)
+        let correlationId = responses.correlationId
         let names = event.names
         // An agent that observes both names of a request answers twice.
         let responders = names.count > 1 ? Responders() : nil
@@ -264,7 +265,7 @@ extension CommunicationManager {
         let publications = names.map { name in
             publication(Request.eventType, name: name, correlationId: correlationId, event.payload, request: id)
         }
-        let delivery = try session.publish(publications, holding: holding, isBehindSubscription: true)
+        let delivery = try session.publish(publications, holding: holding, responses: responses)
         let request = PendingRequest(
             delivery: delivery,
             onWithdraw: { [session] in session.withdraw(request: id, onlyIfUnsent: true) },

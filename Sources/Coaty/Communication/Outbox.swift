@@ -100,6 +100,11 @@ struct Outbox: Sendable {
         return wasEmpty
     }
 
+    /// Queues subscriptions that are not undone.
+    mutating func subscribe(ahead requests: [SubscriptionRequest]) {
+        queue.append(.subscribe(requests))
+    }
+
     /// Queues the end of a subscription.
     ///
     /// A subscription that is still queued and is undone now is not sent at all. Therefore a selector is queued at most

@@ -6,18 +6,19 @@ extension Session {
     ///
     /// - Parameters:
     ///   - holding: released when all of them are written or given up.
-    ///   - isBehindSubscription: whether the caller has just subscribed without waking the binding.
+    ///   - responses: the subscription of a request.
     func publish(
         _ publications: [Publication],
         holding: (any AnyObject & Sendable)? = nil,
-        isBehindSubscription: Bool = false
+        responses: ResponseSubscription? = nil
     ) throws(CommunicationError) -> Delivery {
         var publications = publications
         if let holding {
             for index in publications.indices { publications[index].holding = holding }
         }
-        // Also if the outbox is full: others may have added operations behind the subscription.
-        var mustWake = isBehindSubscription
+        // The subscription has not woken the binding. Also if the outbox is full: others may have added operations behind
+        // the subscription.
+        var mustWake = responses.map { !$0.isAhead } ?? false
         defer { if mustWake { binding.wake() } }
         return try core.withLock { core throws(CommunicationError) in
             let wasEmpty = try core.outbox.publish(publications)
@@ -27,6 +28,7 @@ extension Session {
                 return .deferred
             }
             if wasEmpty { mustWake = true }
+            if let responses { refillReserve(responses, &core) }
             return .sent
         }
     }
@@ -128,6 +130,7 @@ extension Session {
                     selector,
                     observer,
                     isConnected: core.state.sends,
+                    isGranted: core.reserve.claim(selector),
                     makeDispatcher: { Dispatcher(decode: decode) }
                 )
                 if let request { mustWake = core.outbox.subscribe(request) }
@@ -234,6 +237,7 @@ extension Session {
     func answer(_ request: SubscriptionRequest, isGranted: Bool, life: Int) {
         let (observers, initialPeriod) = core.withLock { core -> ([StatusObserver], Int?) in
             guard core.state.life == life, core.state.sends else { return ([], nil) }
+            if core.reserve.answered(request.selector, isGranted: isGranted) { return ([], nil) }
             let answered = core.subscriptions.answer(request, isGranted: isGranted)
             return (answered.observers, answered.isInitial ? core.state.period : nil)
         }

@@ -37,6 +37,8 @@ final class Session: Sendable {
         var state = SessionState()
         var outbox: Outbox
         var subscriptions = SubscriptionTable()
+        var reserve = ResponseReserve()
+        var reserveDeadline: Deadline?
         var advertised = AdvertisedObjects()
         var counts = Counts()
         var lastId: UInt64 = 0
@@ -175,6 +177,7 @@ final class Session: Sendable {
             effects.givenUp = core.outbox.end()
             effects.room = core.takeRoom()
             effects.offline = core.subscriptions.end()
+            (core.reserve, core.reserveDeadline) = (ResponseReserve(), nil)
         case .drain(let life): effects.draining = life
         case .queueLast(let withFarewell):
             if withFarewell {

@@ -49,6 +49,7 @@ struct SubscriptionTable: Sendable {
     ///
     /// - Parameters:
     ///   - isConnected: whether the session can send the request to the broker now.
+    ///   - isGranted: whether the broker has granted the subscription already.
     ///   - makeDispatcher: called for the first observer of the selector.
     /// - Returns: the request to send, if any, and the status of the subscription; nil while the broker has not
     ///   answered.
@@ -56,6 +57,7 @@ struct SubscriptionTable: Sendable {
         _ selector: EventSelector,
         _ observer: Dispatcher<Event>.Observer,
         isConnected: Bool,
+        isGranted: Bool = false,
         makeDispatcher: () -> Dispatcher<Event>
     ) -> (request: SubscriptionRequest?, status: SubscriptionStatus?) {
         if let entry = entries[selector], let dispatcher = entry.dispatcher as? Dispatcher<Event> {
@@ -68,10 +70,16 @@ struct SubscriptionTable: Sendable {
         entries[selector] = Entry(
             dispatcher: dispatcher,
             ticket: ticket,
-            standing: isConnected ? .awaited : .offline
+            standing: isGranted ? .granted : isConnected ? .awaited : .offline
         )
+        guard !isGranted else { return (nil, .standing) }
         guard isConnected else { return (nil, .offline) }
         return (SubscriptionRequest(selector: selector, ticket: ticket, isEssential: observer.isPermanent), nil)
+    }
+
+    /// Returns requests for subscriptions that have no observers yet.
+    mutating func requests(ahead selectors: [EventSelector]) -> [SubscriptionRequest] {
+        selectors.map { SubscriptionRequest(selector: $0, ticket: nextTicket(), isEssential: false) }
     }
 
     /// Removes an observer.
