@@ -5,7 +5,7 @@ public import Coaty
 open class FeatureOfInterest: CoatyObject {
     /// `coaty.sensorThings.FeatureOfInterest`
     open override class var objectType: String {
-        register(objectType: SensorThingsTypes.OBJECT_TYPE_FEATURE_OF_INTEREST, with: self)
+        register(objectType: SensorThingsTypes.OBJECT_TYPE_FEATURE_OF_INTEREST, with: FeatureOfInterest.self)
     }
 
     /// A text for people.

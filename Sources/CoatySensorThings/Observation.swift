@@ -4,7 +4,7 @@ public import Coaty
 open class Observation: CoatyObject {
     /// `coaty.sensorThings.Observation`
     open override class var objectType: String {
-        register(objectType: SensorThingsTypes.OBJECT_TYPE_OBSERVATION, with: self)
+        register(objectType: SensorThingsTypes.OBJECT_TYPE_OBSERVATION, with: Observation.self)
     }
 
     /// The time of the observed phenomenon.

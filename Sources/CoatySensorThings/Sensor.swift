@@ -4,7 +4,7 @@ public import Coaty
 open class Sensor: CoatyObject {
     /// `coaty.sensorThings.Sensor`
     open override class var objectType: String {
-        register(objectType: SensorThingsTypes.OBJECT_TYPE_SENSOR, with: self)
+        register(objectType: SensorThingsTypes.OBJECT_TYPE_SENSOR, with: Sensor.self)
     }
 
     /// A text for people.

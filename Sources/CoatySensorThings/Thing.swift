@@ -5,7 +5,7 @@ public import Coaty
 open class Thing: CoatyObject {
     /// `coaty.sensorThings.Thing`
     open override class var objectType: String {
-        register(objectType: SensorThingsTypes.OBJECT_TYPE_THING, with: self)
+        register(objectType: SensorThingsTypes.OBJECT_TYPE_THING, with: Thing.self)
     }
 
     /// A text for people.

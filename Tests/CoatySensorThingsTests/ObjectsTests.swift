@@ -34,6 +34,17 @@ import Testing
         try PayloadCoder.decode(AnyCoatyObjectDecodable.self, from: text).object
     }
 
+    /// The class of received things is not that of the subclass.
+    @Test func aSubclassWithoutItsOwnTypeIsNotRegistered() throws {
+        final class Board: Thing {}
+        #expect(Board.objectType == Thing.objectType)
+        let text = try AdvertiseEvent.with(object: Board(description: "d", name: "n", objectId: thingId)).payload.json
+        // Only the use of a class registers it.
+        _ = Board.objectType
+        let received = try decode(PayloadCoder.encode(AnyCodable(text)["object"]))
+        #expect(type(of: received) == Thing.self)
+    }
+
     @Test func thing() throws {
         let locationId = try #require(CoatyUUID(uuidString: "14119642-ee6a-4596-bf34-d8a3436290d3"))
         let received = try exchange(

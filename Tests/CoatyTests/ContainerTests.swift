@@ -1,10 +1,88 @@
+import Logging
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
-/// Shutdown of a container.
 @ControllerActor @Suite(.timeLimit(.minutes(1))) struct ContainerTests {
+    private nonisolated func configuration(_ common: sending CommonOptions? = nil) -> sending Configuration {
+        Configuration(
+            common: common,
+            communication: CommunicationOptions { _ in InMemoryBinding(broker: InMemoryBroker()) }
+        )
+    }
+
+    /// Otherwise a container would hide that its agent is not connected, which is a warning.
+    @Test func logsWithTheLevelOfTheLogger() async throws {
+        var logger = Logger(label: "test")
+        logger.logLevel = .debug
+        let plain = try Container.resolve(
+            components: Components(controllers: [:]),
+            configuration: configuration(),
+            logger: logger
+        )
+        let configured = try Container.resolve(
+            components: Components(controllers: [:]),
+            configuration: configuration(CommonOptions(logLevel: .critical)),
+            logger: logger
+        )
+        #expect(plain.logger.logLevel == .debug && plain.communicationManager.logger.logLevel == .debug)
+        #expect(configured.logger.logLevel == .critical)
+        for container in [plain, configured] { await container.shutdown() }
+    }
+
+    @Test func aDuplicateControllerNameLeaksNothing() throws {
+        let reference = try leakIfDuplicate(["a": ObservedController.self, "a": ObservedController.self])
+        #expect(reference.value == nil)
+    }
+
+    private func leakIfDuplicate(_ controllers: KeyValuePairs<String, Controller.Type>) throws -> WeakReference {
+        ObservedController.last = WeakReference()
+        #expect(throws: ConfigurationError.duplicateController("a")) {
+            try Container.resolve(components: Components(controllers: controllers), configuration: configuration())
+        }
+        return ObservedController.last
+    }
+
+    @Test func endedObservationsLeaveTheDisposeBag() async throws {
+        let manager = try CommunicationManager(
+            identity: Identity(name: "Agent"),
+            options: CommunicationOptions { _ in InMemoryBinding(broker: InMemoryBroker()) }
+        )
+        let bag = DisposeBag()
+        var kept: Recorder<Int>? = Recorder()
+        weak let value = kept
+        let subscription = manager.subscribe(.discover) { [kept] _ in kept?.append(1) }
+        subscription.disposed(by: bag)
+        let request = try manager.publish(DiscoverEvent.with(coreTypes: [.Task])) { _ in }
+        request.disposed(by: bag)
+        #expect(bag.count == 2)
+        kept = nil
+        subscription.cancel()
+        request.cancel()
+        #expect(bag.count == 0 && value == nil)
+        subscription.disposed(by: bag)
+        #expect(bag.count == 0, "it has ended")
+    }
+
+    @Test func anInMemoryBrokerKeepsABoundedNumberOfPublications() throws {
+        let broker = InMemoryBroker()
+        let maximum = InMemoryBroker.maximumPublished
+        func publication(_ number: Int, _ size: Int) -> Publication {
+            Publication(.raw(topic: "\(number)", isRetained: false), payload: [UInt8](repeating: 0, count: size))
+        }
+        for number in 0...maximum.count { broker.publish(publication(number, 0)) }
+        let isLast = { (topic: String) in
+            if case .raw(topic, _)? = broker.published.last?.destination { true } else { false }
+        }
+        try waitUntil("all are published") { isLast("\(maximum.count)") }
+        #expect(broker.published.count == maximum.count)
+        for number in 0..<5 { broker.publish(publication(-number, maximum.bytes / 4)) }
+        try waitUntil("all are published") { isLast("-4") }
+        #expect(broker.published.count <= 4)
+    }
+
     @Test func controllersWaitTogetherBeforeTheAgentLeaves() async throws {
         let names = ["a", "b", "c"]
         let container = try Container.resolve(
@@ -24,6 +102,20 @@ import Testing
         container.communicationManager.start()
         await container.shutdown()
         #expect(controllers.map(\.hasMetAll) == [true, true, true])
+    }
+}
+
+private struct WeakReference {
+    weak var value: AnyObject?
+}
+
+/// A controller whose latest instance is known.
+private final class ObservedController: Controller {
+    static var last = WeakReference()
+
+    required init(container: Container, options: ControllerOptions, registeredName: String) {
+        super.init(container: container, options: options, registeredName: registeredName)
+        Self.last = WeakReference(value: container)
     }
 }
 

@@ -52,6 +52,26 @@ import Testing
         for agent in [there, here, later] { await agent.container.shutdown() }
     }
 
+    @Test func discoverableObjectsAnswerAfterARestart() async throws {
+        let there = try await agent("there")
+        let here = try await agent("here")
+        let subscription = try there.lifecycle.advertiseDiscoverableObject(object: job("j"))
+        let manager = there.container.communicationManager
+        await manager.stop()
+        manager.start()
+        try await manager.untilOnline()
+        let asking = here.container.communicationManager
+        let names = try await withPatience {
+            for await event in try asking.publishDiscover(.with(objectTypes: ["com.example.Job"])) {
+                return try event.data.object?.name
+            }
+            return nil
+        }
+        #expect(names == "j")
+        withExtendedLifetime(subscription) {}
+        for agent in [there, here] { await agent.container.shutdown() }
+    }
+
     @Test func removesTheChildrenOfALostAgent() async throws {
         let here = try await agent("here")
         let there = try await agent("there")

@@ -112,6 +112,39 @@ import Testing
         await answering.stop()
     }
 
+    /// An agent may give several answers to an update of a custom type, which is sent with two names.
+    @Test func severalCompleteEventsOfOneAgentAreDelivered() async throws {
+        let broker = TopicBroker()
+        let asking = try agent(broker)
+        let answering = try agent(broker)
+        let complete = { @Sendable (event: UpdateEvent) in
+            for step in ["first", "second", "third"] {
+                guard let object = try? event.data.object else { return }
+                object.name = step
+                _ = try? event.complete(.with(object: object))
+            }
+        }
+        let subscriptions = [
+            answering.subscribe(.update(withCoreType: .CoatyObject), handler: complete),
+            try answering.subscribe(.update(withObjectType: "com.example.Job"), handler: complete),
+        ]
+        let seen = Recorder<String>()
+        asking.start()
+        answering.start()
+        _ = try await broker.waitForMessages(2)
+        let request = try asking.publish(UpdateEvent.with(object: job("j"))) { event in
+            seen.append((try? event.data.object.name) ?? "")
+        }
+        _ = try await broker.waitForMessages { $0.count { $0.topic.contains("/CPL/") } == 6 }
+        broker.publish(topic: "end", payload: [])
+        _ = try await broker.waitForMessages { $0.contains { $0.topic == "end" } }
+        #expect(seen.values == ["first", "second", "third"])
+        request.cancel()
+        withExtendedLifetime(subscriptions) {}
+        await asking.stop()
+        await answering.stop()
+    }
+
     @Test func callsAcrossNamespacesByContext() async throws {
         let broker = TopicBroker()
         let asking = try agent(broker, namespace: "one", isCross: true)

@@ -243,8 +243,8 @@ extension CommunicationManager {
         let responses = session.takeCorrelationId(for: Request.Response.eventType)
         let correlationId = responses.correlationId
         let names = event.names
-        // An agent that observes both names of a request answers twice.
-        let responders = names.count > 1 ? Responders() : nil
+        // An agent that observes both names of a request gives each answer twice.
+        let answers = names.count > 1 ? Answers() : nil
         let end = RequestEnd(onEnd)
         let dropLog = dropLog
         let onStatus = { @Sendable (status: SubscriptionStatus) in end.update(status) }
@@ -259,7 +259,7 @@ extension CommunicationManager {
                 dropLog.note("a response that does not fit", label: response.sourceId?.string ?? "", error: error)
                 return
             }
-            if responders?.isFirst(response.sourceId) ?? true { handler(response) }
+            if answers?.isNew(response) ?? true { handler(response) }
         }
         let id = session.nextId()
         let publications = names.map { name in
@@ -348,14 +348,25 @@ private final class RequestEnd: Sendable {
     }
 }
 
-/// The agents that have answered a request with two names.
-private final class Responders: Sendable {
-    /// Maximum number of agents whose second answer is recognised. All answers of further agents are delivered.
+/// The answers to a request with two names whose second copy has not arrived.
+private final class Answers: Sendable {
+    private struct Answer: Hashable {
+        let sourceId: CoatyUUID?
+        let contentHash: Int
+    }
+
+    /// Maximum number of answers whose copy is recognised. All copies of further answers are delivered.
     static let limit = 10_000
 
-    private let sourceIds = Mutex<Set<CoatyUUID?>>([])
+    private let uncopied = Mutex<Set<Answer>>([])
 
-    func isFirst(_ sourceId: CoatyUUID?) -> Bool {
-        sourceIds.withLock { $0.count >= Self.limit || $0.insert(sourceId).inserted }
+    /// Returns false for the copy of an earlier answer.
+    func isNew(_ response: some CommunicationEvent) -> Bool {
+        let answer = Answer(sourceId: response.sourceId, contentHash: response.payload.bytes.hashValue)
+        return uncopied.withLock { uncopied in
+            guard uncopied.remove(answer) == nil else { return false }
+            if uncopied.count < Self.limit { uncopied.insert(answer) }
+            return true
+        }
     }
 }

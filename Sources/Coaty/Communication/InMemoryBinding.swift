@@ -1,3 +1,4 @@
+import DequeModule
 import Dispatch
 import Synchronization
 
@@ -11,12 +12,16 @@ public final class InMemoryBroker: Sendable {
         var selectors: Set<EventSelector> = []
     }
 
-    private struct State {
+    fileprivate struct State {
         var isAvailable = true
         var members: [ObjectIdentifier: BindingSession] = [:]
         var clients: [ObjectIdentifier: Client] = [:]
-        var published: [Publication] = []
+        var published = Deque<Publication>()
+        var publishedBytes = 0
     }
+
+    /// Maximum number of kept publications, and of their bytes.
+    public static let maximumPublished = (count: 10_000, bytes: 64 << 20)
 
     private let state = Mutex(State())
     private let queue = DispatchQueue(label: "coaty.in-memory-broker")
@@ -42,8 +47,8 @@ public final class InMemoryBroker: Sendable {
         }
     }
 
-    /// All publications, in order.
-    public var published: [Publication] { state.withLock(\.published) }
+    /// The latest publications, in order, as many as ``maximumPublished``.
+    public var published: [Publication] { state.withLock { Array($0.published) } }
 
     /// Publishes like another client.
     public func publish(_ publication: Publication) {
@@ -103,12 +108,23 @@ public final class InMemoryBroker: Sendable {
 
     private func deliver(_ publication: Publication) {
         let receivers = state.withLock { state in
-            state.published.append(publication)
+            state.keep(publication)
             return state.clients.values.compactMap { client in
                 client.message(of: publication).map { (client.session, $0) }
             }
         }
         for (session, message) in receivers { session.received(message) }
+    }
+}
+
+extension InMemoryBroker.State {
+    fileprivate mutating func keep(_ publication: Publication) {
+        published.append(publication)
+        publishedBytes += publication.size
+        let maximum = InMemoryBroker.maximumPublished
+        while published.count > maximum.count || publishedBytes > maximum.bytes, let oldest = published.popFirst() {
+            publishedBytes -= oldest.size
+        }
     }
 }
 

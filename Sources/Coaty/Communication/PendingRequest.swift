@@ -1,5 +1,3 @@
-import Synchronization
-
 /// A request that was published and has not ended.
 ///
 /// It lasts until it is cancelled or released, and at most until the communication manager stops. A request that was
@@ -8,7 +6,7 @@ import Synchronization
 public final class PendingRequest: Sendable {
     /// Whether the request is sent now or queued for a connection.
     public let delivery: Delivery
-    private let onCancel: Mutex<(@Sendable () -> Void)?>
+    let ending: Ending
     private let onWithdraw: @Sendable () -> Bool
 
     /// - Parameter onWithdraw: withdraws the queued publications, and returns whether none was handed over.
@@ -19,13 +17,11 @@ public final class PendingRequest: Sendable {
     ) {
         self.delivery = delivery
         self.onWithdraw = onWithdraw
-        self.onCancel = Mutex(onCancel)
+        ending = Ending(onCancel)
     }
 
     /// Ends the request. A handler that is running on another thread may finish after this call.
-    public func cancel() {
-        onCancel.withLock { $0.take() }?()
-    }
+    public func cancel() { ending.reach() }
 
     /// Ends the request if no part of it was sent; otherwise the request continues.
     ///

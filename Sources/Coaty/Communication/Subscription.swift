@@ -2,18 +2,36 @@ import Synchronization
 
 /// An active observation. It ends when it is cancelled or released, and when the communication manager stops.
 public final class Subscription: Sendable {
-    private let onCancel: Mutex<(@Sendable () -> Void)?>
+    let ending: Ending
 
-    init(onCancel: @escaping @Sendable () -> Void) {
-        self.onCancel = Mutex(onCancel)
-    }
+    init(onCancel: @escaping @Sendable () -> Void) { ending = Ending(onCancel) }
 
     /// Ends the observation. A handler that is running on another thread may finish after this call.
-    public func cancel() {
-        onCancel.withLock { $0.take() }?()
-    }
+    public func cancel() { ending.reach() }
 
     deinit { cancel() }
+}
+
+/// The actions at the end of an observation or a request.
+final class Ending: Sendable {
+    /// Nil after the end.
+    private let actions: Mutex<[@Sendable () -> Void]?>
+
+    init(_ action: @escaping @Sendable () -> Void) { actions = Mutex([action]) }
+
+    /// Adds an action, which is called at once after the end.
+    func append(_ action: @escaping @Sendable () -> Void) {
+        let isReached = actions.withLock { actions in
+            actions?.append(action)
+            return actions == nil
+        }
+        if isReached { action() }
+    }
+
+    /// Calls all actions; does nothing after the first call.
+    func reach() {
+        for action in actions.withLock({ $0.take() }) ?? [] { action() }
+    }
 }
 
 /// The observers of one selector.

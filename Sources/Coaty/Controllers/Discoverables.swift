@@ -5,6 +5,10 @@ import Synchronization
 final class Discoverables: Sendable {
     private struct Entry {
         var answer: ResolveEvent
+        let objectType: String
+        let coreType: CoreType
+        /// Answers Discover events; ended when the communication manager stops.
+        var discovers: Subscription?
         /// Distinguishes an object that was advertised again from the earlier one.
         let serial: UInt64
     }
@@ -19,11 +23,32 @@ final class Discoverables: Sendable {
             let coreType = object?["coreType"].flatMap({ CoreType($0) })
         else { throw PayloadError.missing("object", in: event.payload.json) }
         let answer = try ResolveEvent(payload: event.payload)
-        let serial = state.withLock { state in
+        let (serial, replaced) = state.withLock { state in
             state.lastSerial += 1
-            state.entries[objectId] = Entry(answer: answer, serial: state.lastSerial)
-            return state.lastSerial
+            let serial = state.lastSerial
+            let entry = Entry(answer: answer, objectType: objectType, coreType: coreType, serial: serial)
+            return (serial, state.entries.updateValue(entry, forKey: objectId))
         }
+        // Released outside the lock, because it unsubscribes.
+        withExtendedLifetime(replaced) {}
+        subscribe(objectId, objectType, coreType, serial, communicationManager)
+        return Subscription { [weak self] in self?.remove(objectId, serial) }
+    }
+
+    /// Answers Discover events again after the communication manager has stopped and starts again.
+    func resume(_ communicationManager: CommunicationManager) {
+        for (objectId, entry) in state.withLock(\.entries) {
+            subscribe(objectId, entry.objectType, entry.coreType, entry.serial, communicationManager)
+        }
+    }
+
+    private func subscribe(
+        _ objectId: CoatyUUID,
+        _ objectType: String,
+        _ coreType: CoreType,
+        _ serial: UInt64,
+        _ communicationManager: CommunicationManager
+    ) {
         let logger = communicationManager.logger
         let discovers = communicationManager.subscribe(.discover) { [weak self] event in
             let asked = event.data
@@ -39,10 +64,13 @@ final class Discoverables: Sendable {
                 logger.warning("a Discover event could not be answered", metadata: ["error": "\(error)"])
             }
         }
-        return Subscription { [weak self] in
-            discovers.cancel()
-            self?.remove(objectId, serial)
+        let replaced = state.withLock { state -> Subscription? in
+            // If the entry was removed meanwhile, the subscription is not needed.
+            guard state.entries[objectId]?.serial == serial else { return discovers }
+            defer { state.entries[objectId]?.discovers = discovers }
+            return state.entries[objectId]?.discovers
         }
+        replaced?.cancel()
     }
 
     /// Replaces an object in the answers, if it is there.
@@ -56,8 +84,9 @@ final class Discoverables: Sendable {
     }
 
     private func remove(_ objectId: CoatyUUID, _ serial: UInt64) {
-        state.withLock { state in
-            if state.entries[objectId]?.serial == serial { state.entries[objectId] = nil }
+        let removed = state.withLock { state in
+            state.entries[objectId]?.serial == serial ? state.entries.removeValue(forKey: objectId) : nil
         }
+        removed?.discovers?.cancel()
     }
 }

@@ -27,6 +27,12 @@ open class ObjectLifecycleController: Controller {
 
     private let discoverables = Discoverables()
 
+    /// Continues to answer Discover events with the discoverable objects after a stop. Overrides must call this.
+    open override func onCommunicationManagerStarting() {
+        super.onCommunicationManagerStarting()
+        discoverables.resume(communicationManager)
+    }
+
     /// Tracks the objects of a core type.
     ///
     /// The objects are discovered now and after each reconnect. An object that was deadvertised while this agent was
@@ -76,8 +82,8 @@ open class ObjectLifecycleController: Controller {
     ///   - object: the object, which is copied at this moment; see ``readvertiseDiscoverableObject(object:)``.
     ///   - shouldSetParentObjectId: whether the agent's identity becomes the object's parent, so that the object is
     ///     withdrawn together with the agent.
-    /// - Returns: the observation of Discover events. It ends when the returned object is released, and when the
-    ///   communication manager stops.
+    /// - Returns: the observation of Discover events. It ends when the returned object is released. When the
+    ///   communication manager stops, it pauses until the next start.
     /// - Throws: `EncodingError` or ``PayloadError`` if the object can't be advertised;
     ///   ``CommunicationError/queueFull(publications:bytes:)``
     public func advertiseDiscoverableObject(

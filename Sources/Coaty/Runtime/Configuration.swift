@@ -64,8 +64,8 @@ public struct CommonOptions {
     public var agentInfo: AgentInfo?
     /// Application-defined options of the controllers.
     public var extra: [String: Any]
-    /// The minimum level of logged entries.
-    public var logLevel: Logger.Level
+    /// The minimum level of logged entries; nil for that of the container's logger.
+    public var logLevel: Logger.Level?
     /// The user on whose behalf the agent acts.
     public var associatedUser: User?
     /// The device that the agent runs on or represents.
@@ -77,7 +77,7 @@ public struct CommonOptions {
         agentIdentity: [String: AnyCodable]? = nil,
         agentInfo: AgentInfo? = nil,
         extra: [String: Any] = [:],
-        logLevel: Logger.Level = .error,
+        logLevel: Logger.Level? = nil,
         associatedUser: User? = nil,
         associatedDevice: CoatyObject? = nil
     ) {

@@ -25,7 +25,7 @@ public final class Container {
     /// - Parameters:
     ///   - components: the classes of the controllers and objects.
     ///   - configuration: the configuration of the agent and its controllers.
-    ///   - logger: the log, which gets the configuration's log level.
+    ///   - logger: the log, which gets the configuration's log level if there is one.
     /// - Throws: ``ConfigurationError``; the errors of ``CommunicationManager/init(identity:ioNodes:options:logger:)``.
     public static func resolve(
         components: sending Components,
@@ -45,7 +45,13 @@ public final class Container {
         guard let communication = configuration.communication else { throw ConfigurationError.noCommunication }
         for objectType in components.objectTypes { _ = objectType.objectType }
         let container = try Container(configuration, communication, logger, controllerLogger)
-        for (name, controllerType) in components.controllers { try container.add(name, controllerType) }
+        do {
+            for (name, controllerType) in components.controllers { try container.add(name, controllerType) }
+        } catch {
+            // Controllers refer to their container.
+            container.controllers = []
+            throw error
+        }
         container.followCommunicationManager()
         for (_, controller) in container.controllers { controller.onInit() }
         if communication.shouldAutoStart { container.communicationManager.start() }
@@ -59,8 +65,10 @@ public final class Container {
         _ controllerLogger: Logger
     ) throws {
         var (logger, controllerLogger) = (logger, controllerLogger)
-        logger.logLevel = configuration.common?.logLevel ?? .error
-        controllerLogger.logLevel = logger.logLevel
+        if let level = configuration.common?.logLevel {
+            logger.logLevel = level
+            controllerLogger.logLevel = level
+        }
         identity = try Identity(properties: configuration.common?.agentIdentity ?? [:])
         let definitions = configuration.common?.ioContextNodes ?? [:]
         communicationManager = try CommunicationManager(

@@ -14,6 +14,9 @@ public final class DisposeBag: Sendable {
 
     deinit { dispose() }
 
+    /// Number of observations and tasks in the bag.
+    var count: Int { state.withLock(\.disposables.count) }
+
     /// Ends everything in the bag. Observations and tasks that are added later are kept until the next call.
     public func dispose() {
         let disposables = state.withLock { state in
@@ -49,15 +52,17 @@ extension Task {
 }
 
 extension Subscription {
-    /// Adds the observation to a bag, which ends it.
+    /// Adds the observation to a bag, which ends it. An observation that has ended is removed from the bag.
     public func disposed(by bag: DisposeBag) {
-        _ = bag.insert { [self] in cancel() }
+        let id = bag.insert { [self] in cancel() }
+        ending.append { [weak bag] in bag?.remove(id) }
     }
 }
 
 extension PendingRequest {
-    /// Adds the request to a bag, which ends it.
+    /// Adds the request to a bag, which ends it. A request that has ended is removed from the bag.
     public func disposed(by bag: DisposeBag) {
-        _ = bag.insert { [self] in cancel() }
+        let id = bag.insert { [self] in cancel() }
+        ending.append { [weak bag] in bag?.remove(id) }
     }
 }
