@@ -41,7 +41,7 @@ protocol MosquittoClientDelegate: AnyObject {
     func unsubackReceived(_ packet: Int32)
 }
 
-/// When bytes have passed that libmosquitto did not see.
+/// When bytes of publications have passed, which libmosquitto did not read or write.
 private struct Passed {
     private var received = (bytes: 0, time: ContinuousClock.now)
     private var sent = (bytes: 0, time: ContinuousClock.now)
@@ -79,7 +79,8 @@ final class MosquittoClient {
     private var progress = PacketProgress()
     /// Nil with TLS.
     private var writer: PublicationWriter?
-    private let reader: PublicationReader?
+    /// Nil with TLS, and if the broker does not keep to QoS 0.
+    private var reader: PublicationReader?
     private var passed = Passed()
     /// Whether the broker has accepted the connection.
     private var isAccepted = false
@@ -209,6 +210,10 @@ final class MosquittoClient {
     /// Whether bytes are queued for the socket.
     var wantsToWrite: Bool { writer?.hasBytes == true || mosquitto_want_write(handle) }
 
+    /// Whether to read. libmosquitto may answer a packet that it reads, which must not divide a publication of which
+    /// the socket has accepted a part.
+    var wantsToRead: Bool { reader != nil || writer?.isBlocked != true }
+
     /// Whether the socket has not accepted all bytes of the last write.
     var isBlocked: Bool { writer?.isBlocked == true || mosquitto_want_write(handle) }
 
@@ -236,6 +241,7 @@ final class MosquittoClient {
     ///
     /// - Throws: `MOSQ_ERR_OVERSIZE_PACKET` if a packet that libmosquitto reads is longer than accepted.
     func read() throws(MosquittoError) {
+        guard wantsToRead else { return }
         if let reader, isAccepted { try read(with: reader) } else { try readPackets() }
         acknowledgeAtOnce()
     }
@@ -247,6 +253,7 @@ final class MosquittoClient {
             case .nothing: return
             case .more: continue
             case .other: try check(mosquitto_loop_read(handle, 1))
+            case .qualityOfService: return self.reader = nil
             }
         }
     }
@@ -298,13 +305,16 @@ final class MosquittoClient {
 
     /// Sends pings and checks that they are answered. Call it about once a second.
     func keepAlive() throws(MosquittoError) {
-        if let writer, let reader {
+        if let writer, writer.isBlocked {
             // A ping would divide a publication of which the socket has accepted a part.
-            guard !writer.isBlocked else {
-                guard writer.stalled > keepAliveTime * 2 else { return }
-                throw MosquittoError(code: Int32(MOSQ_ERR_KEEPALIVE.rawValue), errno: 0)
-            }
-            if passed.isRecent(received: reader.receivedBytes, sent: writer.sentBytes, keepAliveTime) { return }
+            guard writer.stalled > keepAliveTime * 2 else { return }
+            throw MosquittoError(code: Int32(MOSQ_ERR_KEEPALIVE.rawValue), errno: 0)
+        }
+        // Bytes may have passed up to two seconds before this is called.
+        if let writer, let reader,
+            passed.isRecent(received: reader.receivedBytes, sent: writer.sentBytes, keepAliveTime / 2)
+        {
+            return
         }
         try check(mosquitto_loop_misc(handle))
     }
@@ -331,8 +341,8 @@ final class MosquittoClient {
         return id
     }
 
-    /// Queues a publication; ``write()`` sends it, also call ``writeIfFull()``. With TLS, it is written immediately if
-    /// the socket accepts it.
+    /// Queues a publication, which ``write()`` sends. Call ``writeIfFull()`` after it. With TLS, it is written
+    /// immediately if the socket accepts it.
     func publish(_ topic: String, _ payload: [UInt8], isRetained: Bool) throws(MosquittoError) {
         guard writer == nil else {
             try writer?.append(topic, payload, isRetained: isRetained)

@@ -362,7 +362,7 @@ final class NetworkLoop {
         let isHandshake = options.tls != nil && isSocketConnected && !isConnected
         let waitsToWrite = !isSocketConnected || client.wantsToWrite && !isHandshake
         return withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2) { descriptors in
-            let events = Int16(POLLIN) | (waitsToWrite ? Int16(POLLOUT) : 0)
+            let events = (client.wantsToRead ? Int16(POLLIN) : 0) | (waitsToWrite ? Int16(POLLOUT) : 0)
             descriptors.initializeElement(at: 0, to: pollfd(fd: socket, events: events, revents: 0))
             descriptors.initializeElement(at: 1, to: pollfd(fd: wakePipe.readEnd, events: Int16(POLLIN), revents: 0))
             let start = ContinuousClock.now

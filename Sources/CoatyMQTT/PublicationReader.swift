@@ -17,6 +17,8 @@ final class PublicationReader {
         case other
         /// More bytes than one read takes.
         case more
+        /// A packet that the broker sends only if it does not keep to QoS 0. libmosquitto must read from now on.
+        case qualityOfService
     }
 
     private struct Head {
@@ -27,9 +29,9 @@ final class PublicationReader {
 
         var isPublication: Bool { first & 0xF6 == 0x30 }
 
-        /// A broker does not send PUBLISH with another QoS to an agent that subscribes with QoS 0, nor PUBREL or
-        /// PINGREQ. libmosquitto would answer at once, perhaps in the middle of a publication of the writer.
-        var isUnexpected: Bool { !isPublication && [0x30, 0x60, 0xC0].contains(first & 0xF0) }
+        /// Whether libmosquitto may answer at once: PUBLISH with another QoS, PUBREC, PUBREL, PINGREQ. A broker sends
+        /// the first three if it raises the QoS of subscriptions. libmosquitto then reads several packets at a time.
+        var isAnswered: Bool { !isPublication && [0x30, 0x50, 0x60, 0xC0].contains(first & 0xF0) }
     }
 
     /// Maximum number of bytes of one read, and of a packet that libmosquitto reads.
@@ -90,7 +92,10 @@ final class PublicationReader {
                 missing = rest.count + 1
                 break
             }
-            guard !head.isUnexpected else { throw Self.malformed }
+            guard !head.isAnswered else {
+                next = .qualityOfService
+                break
+            }
             guard head.isPublication else {
                 guard head.packetSize <= buffer.count else { throw Self.oversize }
                 if head.packetSize <= rest.count { next = .other } else { missing = head.packetSize }

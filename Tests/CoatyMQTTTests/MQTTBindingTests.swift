@@ -195,6 +195,38 @@ import Testing
         await agent.stop()
     }
 
+    /// The broker sends messages with QoS 1 and 2, although the agent has subscribed with QoS 0.
+    @Test func brokerMayRaiseTheQualityOfService() async throws {
+        let broker = try BrokerProcess(extraConfiguration: ["upgrade_outgoing_qos true"])
+        defer { broker.stop() }
+        let other = try MQTTTestClient(port: broker.port)
+        try other.subscribe("u")
+        let agent = try agent(local(broker))
+        let stands = Atomic(false)
+        let losses = Atomic(0)
+        let seen = Atomic(0)
+        let subscription = try agent.subscribe(
+            rawTopic: "t",
+            onStatus: { status in
+                if status == .standing { stands.store(true, ordering: .releasing) }
+                if status == .offline { losses.add(1, ordering: .relaxed) }
+            },
+            handler: { _ in
+                seen.add(1, ordering: .relaxed)
+                _ = try? agent.publishRaw(.with(topic: "u", payload: [1]))
+            }
+        )
+        agent.start()
+        try waitUntil("it stands") { stands.load(ordering: .acquiring) }
+        let lossesBefore = losses.load(ordering: .relaxed)
+        for number in 0..<200 { try other.publish("t", "message", qos: Int32(number % 3)) }
+        try waitUntil("all come") { seen.load(ordering: .relaxed) == 200 }
+        _ = try other.waitFor(count: 200)
+        #expect(losses.load(ordering: .relaxed) == lossesBefore, "the connection stays")
+        subscription.cancel()
+        await agent.stop()
+    }
+
     @Test func subscriptionsDoNotPileUpWhileTheSocketIsFull() async throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }

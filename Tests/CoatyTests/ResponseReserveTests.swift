@@ -112,7 +112,23 @@ import Testing
     @Test func aRefusedSubscriptionEndsTheReserve() throws {
         let scene = try Scene()
         let asked = try (0..<4).map { _ in try scene.ask(refused: true) }
-        #expect(asked.map { $0.packets.map { $0?.count ?? 0 } } == [[1, 0], [1, 0, 1], [1, 0], [1, 0]])
+        #expect(asked.map { $0.packets.map { $0?.count ?? 0 } } == Array(repeating: [1, 0], count: 4))
+    }
+
+    /// A broker may limit the number of subscriptions.
+    @Test func aRefusedSubscriptionFreesAllIdsThatWereSubscribedAhead() throws {
+        var reserve = ResponseReserve()
+        for _ in 0..<3 { _ = reserve.take(.resolve) }
+        var ids: [CoatyUUID] = []
+        for _ in 0..<4 { ids += reserve.refill(.resolve, isMissed: true) }
+        let selectors = ids.map { EventSelector.responses(.resolve, correlationId: $0) }
+        try #require(selectors.count > 3)
+        let first = [reserve.answered(selectors[0], isGranted: true), reserve.answered(selectors[1], isGranted: false)]
+        #expect(first == [[], selectors[..<2].map(\.self)])
+        let later = reserve.answered(selectors[2], isGranted: true)
+        #expect(later == [selectors[2]])
+        let foreign = reserve.answered(.responses(.resolve, correlationId: CoatyUUID()), isGranted: true)
+        #expect(foreign == nil)
     }
 
     @Test func anIdleReserveIsGivenUp() throws {
@@ -120,8 +136,8 @@ import Testing
         _ = reserve.refill(.resolve, isMissed: true)
         let ids = reserve.refill(.resolve, isMissed: true)
         _ = reserve.take(.resolve)
-        let areKnown = ids.map { reserve.answered(.responses(.resolve, correlationId: $0), isGranted: true) }
-        #expect(!areKnown.isEmpty && areKnown.allSatisfy(\.self))
+        let ended = ids.map { reserve.answered(.responses(.resolve, correlationId: $0), isGranted: true) }
+        #expect(!ended.isEmpty && ended.allSatisfy { $0 == [] })
         let removed = [reserve.removeIfIdle(), reserve.removeIfIdle()]
         #expect(removed == [[], ids.map { .responses(.resolve, correlationId: $0) }], "first, a request was made")
         #expect(reserve.isEmpty)

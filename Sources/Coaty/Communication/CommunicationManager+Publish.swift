@@ -348,7 +348,8 @@ private final class RequestEnd: Sendable {
     }
 }
 
-/// The answers to a request with two names whose second copy has not arrived.
+/// The answers to a request with two names whose second copy has not arrived. Copies have the same content: an agent
+/// that writes the time into its answers, for example, gives two.
 private final class Answers: Sendable {
     private struct Answer: Hashable {
         let sourceId: CoatyUUID?

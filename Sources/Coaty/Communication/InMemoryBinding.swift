@@ -119,6 +119,9 @@ public final class InMemoryBroker: Sendable {
 
 extension InMemoryBroker.State {
     fileprivate mutating func keep(_ publication: Publication) {
+        var publication = publication
+        // The objects of the publisher are released when it is written.
+        (publication.holding, publication.keeping) = (nil, nil)
         published.append(publication)
         publishedBytes += publication.size
         let maximum = InMemoryBroker.maximumPublished

@@ -21,7 +21,7 @@ struct ResponseReserve: Sendable {
     private var stocks: [CommunicationEventType: Stock] = [:]
     /// Ids that were taken and are not yet observed.
     private var taken: Set<CoatyUUID> = []
-    /// The broker has refused a subscription: no further ones are requested ahead.
+    /// The broker has refused a subscription, perhaps because it limits their number: none are requested ahead.
     private var isRefused = false
     private var isUsed = false
 
@@ -60,11 +60,20 @@ struct ResponseReserve: Sendable {
 
     /// Handles the broker's answer to a subscription.
     ///
-    /// - Returns: false if it is not one of the reserve.
-    mutating func answered(_ selector: EventSelector, isGranted: Bool) -> Bool {
-        guard case .responses(let type, let id) = selector, stocks[type]?.asked.remove(id) != nil else { return false }
-        if isGranted { stocks[type]?.ready.append(id) } else { isRefused = true }
-        return true
+    /// - Returns: the subscriptions to end; nil if it is not one of the reserve.
+    mutating func answered(_ selector: EventSelector, isGranted: Bool) -> [EventSelector]? {
+        guard case .responses(let type, let id) = selector, stocks[type]?.asked.remove(id) != nil else { return nil }
+        guard isGranted, !isRefused else { return giveUp() + [selector] }
+        stocks[type]?.ready.append(id)
+        return []
+    }
+
+    /// Empties the reserve for the rest of the connection, because the broker has refused a subscription.
+    ///
+    /// - Returns: the subscriptions to end.
+    mutating func giveUp() -> [EventSelector] {
+        isRefused = true
+        return removeUnused()
     }
 
     /// Whether no request has used the reserve since it was given up.
@@ -78,6 +87,10 @@ struct ResponseReserve: Sendable {
             isUsed = false
             return []
         }
+        return removeUnused()
+    }
+
+    private mutating func removeUnused() -> [EventSelector] {
         let unused = stocks.flatMap { type, stock in
             stock.ready.map { EventSelector.responses(type, correlationId: $0) }
         }

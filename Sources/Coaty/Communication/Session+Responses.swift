@@ -8,7 +8,8 @@ extension Session {
         let isAhead: Bool
     }
 
-    /// Returns a new correlation id, which the caller must observe next. Its responses may already be subscribed.
+    /// Returns a new correlation id, which the caller must observe next. Its responses may already be subscribed,
+    /// unless the connection is lost in between.
     func takeCorrelationId(for type: CommunicationEventType) -> ResponseSubscription {
         let id = core.withLock { $0.reserve.take(type) }
         return ResponseSubscription(type: type, correlationId: id ?? CoatyUUID(), isAhead: id != nil)
@@ -32,11 +33,18 @@ extension Session {
         let mustWake = core.withLock { core in
             core.reserveDeadline = nil
             guard core.state.sends else { return false }
-            var mustWake = false
-            for selector in core.reserve.removeIfIdle() where core.outbox.unsubscribe(selector) { mustWake = true }
             if !core.reserve.isEmpty { awaitIdleReserve(&core) }
-            return mustWake
+            return endReserved(core.reserve.removeIfIdle(), &core)
         }
         if mustWake { binding.wake() }
+    }
+
+    /// Ends subscriptions that no request has used.
+    ///
+    /// - Returns: whether the binding must be woken.
+    func endReserved(_ selectors: [EventSelector], _ core: inout Core) -> Bool {
+        var mustWake = false
+        for selector in selectors where core.outbox.unsubscribe(selector) { mustWake = true }
+        return mustWake
     }
 }

@@ -16,9 +16,9 @@ extension Session {
         if let holding {
             for index in publications.indices { publications[index].holding = holding }
         }
-        // The subscription has not woken the binding. Also if the outbox is full: others may have added operations behind
-        // the subscription.
-        var mustWake = responses.map { !$0.isAhead } ?? false
+        // The subscription of a request has not woken the binding. Also if the outbox is full: others may have added
+        // operations behind the subscription.
+        var mustWake = responses != nil
         defer { if mustWake { binding.wake() } }
         return try core.withLock { core throws(CommunicationError) in
             let wasEmpty = try core.outbox.publish(publications)
@@ -235,12 +235,18 @@ extension Session {
     }
 
     func answer(_ request: SubscriptionRequest, isGranted: Bool, life: Int) {
+        var mustWake = false
         let (observers, initialPeriod) = core.withLock { core -> ([StatusObserver], Int?) in
             guard core.state.life == life, core.state.sends else { return ([], nil) }
-            if core.reserve.answered(request.selector, isGranted: isGranted) { return ([], nil) }
+            if let unused = core.reserve.answered(request.selector, isGranted: isGranted) {
+                mustWake = endReserved(unused, &core)
+                return ([], nil)
+            }
+            if !isGranted { mustWake = endReserved(core.reserve.giveUp(), &core) }
             let answered = core.subscriptions.answer(request, isGranted: isGranted)
             return (answered.observers, answered.isInitial ? core.state.period : nil)
         }
+        if mustWake { binding.wake() }
         for observer in observers { observer.report(isGranted ? .standing : .refused) }
         // The session is online only when all observers have their status.
         if let initialPeriod { handle(.answered(life: life, period: initialPeriod)) }

@@ -83,7 +83,8 @@ open class ObjectLifecycleController: Controller {
     ///   - shouldSetParentObjectId: whether the agent's identity becomes the object's parent, so that the object is
     ///     withdrawn together with the agent.
     /// - Returns: the observation of Discover events. It ends when the returned object is released. When the
-    ///   communication manager stops, it pauses until the next start.
+    ///   communication manager stops, it pauses until the next start; advertise the object again then, because others
+    ///   have removed it if its parent is the agent's identity.
     /// - Throws: `EncodingError` or ``PayloadError`` if the object can't be advertised;
     ///   ``CommunicationError/queueFull(publications:bytes:)``
     public func advertiseDiscoverableObject(

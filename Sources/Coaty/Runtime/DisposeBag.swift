@@ -52,7 +52,7 @@ extension Task {
 }
 
 extension Subscription {
-    /// Adds the observation to a bag, which ends it. An observation that has ended is removed from the bag.
+    /// Adds the observation to a bag, which ends it. An observation that is cancelled is removed from the bag.
     public func disposed(by bag: DisposeBag) {
         let id = bag.insert { [self] in cancel() }
         ending.append { [weak bag] in bag?.remove(id) }
@@ -60,7 +60,7 @@ extension Subscription {
 }
 
 extension PendingRequest {
-    /// Adds the request to a bag, which ends it. A request that has ended is removed from the bag.
+    /// Adds the request to a bag, which ends it. A request that is cancelled is removed from the bag.
     public func disposed(by bag: DisposeBag) {
         let id = bag.insert { [self] in cancel() }
         ending.append { [weak bag] in bag?.remove(id) }
