@@ -26,9 +26,9 @@ public struct MQTTClientOptions: Sendable {
     public var filtersPerPacket: Int
     /// Maximum size of the payload of a message, in bytes. A longer one is dropped, and its observers get a gap.
     public var maximumMessageSize = Self.defaultMaximumMessageSize
-    /// Maximum size of a packet, in bytes. The bytes of a longer message are discarded when they arrive. With TLS, the
-    /// connection is closed instead, because libmosquitto keeps an incomplete packet in memory. Without TLS, other packets
-    /// than messages may have at most 64 KiB.
+    /// Maximum size of a packet, in bytes. The bytes of a longer message are discarded when they arrive, and other
+    /// packets may have at most 64 KiB. With TLS, a longer packet closes the connection, because libmosquitto keeps an
+    /// incomplete packet in memory.
     public var maximumPacketSize = Self.defaultMaximumMessageSize + Self.maximumHeadSize
     /// The TLS options; nil connects without TLS.
     public var tls: TLSOptions?

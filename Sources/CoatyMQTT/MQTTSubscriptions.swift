@@ -201,6 +201,11 @@ struct MQTTSubscriptions {
         return (packets(forgotten).map(Command.unsubscribe), answers)
     }
 
+    /// Whether ``remove(_:)`` sends no packet for a selector.
+    func collects(_ selector: EventSelector) -> Bool {
+        if case .responses = selector { ended.count + 1 < filtersPerPacket } else { false }
+    }
+
     /// Removes and returns the collected filters of responses as packets. Call it about once a second.
     mutating func takeEnded() -> [Command] {
         defer { ended = [] }

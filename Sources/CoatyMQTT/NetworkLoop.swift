@@ -267,7 +267,7 @@ final class NetworkLoop {
         switch operation {
         case .subscribe(let requests): report(subscriptions.add(requests))
         case .unsubscribe(let selector):
-            guard try writePublications(client) else { return heldBack = operation }
+            if !subscriptions.collects(selector), try !writePublications(client) { return heldBack = operation }
             let (commands, answers) = subscriptions.remove(selector)
             report(answers)
             try unsubscribe(commands, client)

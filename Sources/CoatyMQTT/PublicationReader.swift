@@ -43,17 +43,14 @@ final class PublicationReader {
     /// Lets the kernel discard bytes instead of copying them again.
     #if os(Linux)
         private static let discard = Int32(MSG_TRUNC)
+        /// POLLRDHUP, which Glibc does not export to Swift.
+        private static let peerEnd: Int16 = 0x2000
     #else
         private static let discard: Int32 = 0
     #endif
 
     /// Number of bytes of publications that were read.
     private(set) var receivedBytes = 0
-    #if os(Linux)
-        /// POLLRDHUP, which Glibc does not export to Swift.
-        private static let peerEnd: Int16 = 0x2000
-    #endif
-
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 1)
     private let maximumPacketSize: Int
     private let maximumMessageSize: Int

@@ -10,10 +10,10 @@ import Synchronization
 /// does not answer at all, for ``HTTPServer/Configuration/connectionTimeout`` while bytes are queued for it is
 /// disconnected, at the next write at the latest.
 ///
-/// libmicrohttpd sends the head, and then the connection is suspended until the stream ends: only the stream sends on
-/// its socket, on the threads of its writers, and on the thread of the ``SocketWatch`` after the socket was full.
-/// libmicrohttpd then ends the body or closes the connection. (If libmicrohttpd sent the body, it would need to be
-/// resumed for each write, and resuming takes time proportional to the number of all suspended connections.)
+/// libmicrohttpd sends the head and sets TCP_NODELAY, and then the connection is suspended until the stream ends: only
+/// the stream sends on its socket, on the threads of its writers, and on the thread of the ``SocketWatch`` after the
+/// socket was full. libmicrohttpd then ends the body or closes the connection. (If libmicrohttpd sent the body, it would
+/// need to be resumed for each write, and resuming takes time proportional to the number of all suspended connections.)
 public final class HTTPStream: Sendable {
     /// The result of a write.
     public enum WriteResult: Sendable {
@@ -251,10 +251,6 @@ extension HTTPStream {
                 return (Self.endWithError, effects)
             }
             MHD_suspend_connection(state.connection)
-            // Small writes must not wait for acknowledgements. This also sends the head, which libmicrohttpd leaves in
-            // the socket (MSG_MORE) to send it together with the first bytes of the body.
-            var isOn: CInt = 1
-            setsockopt(descriptor, CInt(IPPROTO_TCP), TCP_NODELAY, &isOn, socklen_t(MemoryLayout<CInt>.size))
             let isFull = !state.queue.isEmpty
             state.phase = .open(entry, isFull: isFull)
             if isFull { watch.awaitSpace(entry) }

@@ -33,8 +33,9 @@ extension Session {
         let mustWake = core.withLock { core in
             core.reserveDeadline = nil
             guard core.state.sends else { return false }
+            let unused = core.reserve.removeIfIdle()
             if !core.reserve.isEmpty { awaitIdleReserve(&core) }
-            return endReserved(core.reserve.removeIfIdle(), &core)
+            return endReserved(unused, &core)
         }
         if mustWake { binding.wake() }
     }

@@ -67,13 +67,9 @@ struct SubscriptionTable: Sendable {
         let dispatcher = makeDispatcher()
         dispatcher.add(observer)
         let ticket = nextTicket()
-        entries[selector] = Entry(
-            dispatcher: dispatcher,
-            ticket: ticket,
-            standing: isGranted ? .granted : isConnected ? .awaited : .offline
-        )
-        guard !isGranted else { return (nil, .standing) }
-        guard isConnected else { return (nil, .offline) }
+        let standing = isGranted ? Standing.granted : isConnected ? .awaited : .offline
+        entries[selector] = Entry(dispatcher: dispatcher, ticket: ticket, standing: standing)
+        guard standing == .awaited else { return (nil, standing.status) }
         return (SubscriptionRequest(selector: selector, ticket: ticket, isEssential: observer.isPermanent), nil)
     }
 

@@ -23,32 +23,26 @@ final class Discoverables: Sendable {
             let coreType = object?["coreType"].flatMap({ CoreType($0) })
         else { throw PayloadError.missing("object", in: event.payload.json) }
         let answer = try ResolveEvent(payload: event.payload)
-        let (serial, replaced) = state.withLock { state in
+        let (entry, replaced) = state.withLock { state in
             state.lastSerial += 1
-            let serial = state.lastSerial
-            let entry = Entry(answer: answer, objectType: objectType, coreType: coreType, serial: serial)
-            return (serial, state.entries.updateValue(entry, forKey: objectId))
+            let entry = Entry(answer: answer, objectType: objectType, coreType: coreType, serial: state.lastSerial)
+            return (entry, state.entries.updateValue(entry, forKey: objectId))
         }
-        // Released outside the lock, because it unsubscribes.
-        withExtendedLifetime(replaced) {}
-        subscribe(objectId, objectType, coreType, serial, communicationManager)
-        return Subscription { [weak self] in self?.remove(objectId, serial) }
+        replaced?.discovers?.cancel()
+        subscribe(objectId, entry, communicationManager)
+        return Subscription { [weak self] in self?.remove(objectId, entry.serial) }
     }
 
     /// Answers Discover events again after the communication manager has stopped and starts again.
     func resume(_ communicationManager: CommunicationManager) {
         for (objectId, entry) in state.withLock(\.entries) {
-            subscribe(objectId, entry.objectType, entry.coreType, entry.serial, communicationManager)
+            subscribe(objectId, entry, communicationManager)
         }
     }
 
-    private func subscribe(
-        _ objectId: CoatyUUID,
-        _ objectType: String,
-        _ coreType: CoreType,
-        _ serial: UInt64,
-        _ communicationManager: CommunicationManager
-    ) {
+    private func subscribe(_ objectId: CoatyUUID, _ entry: Entry, _ communicationManager: CommunicationManager) {
+        // The handler does not keep the entry, which has the subscription that it replaces.
+        let (objectType, coreType, serial) = (entry.objectType, entry.coreType, entry.serial)
         let logger = communicationManager.logger
         let discovers = communicationManager.subscribe(.discover) { [weak self] event in
             let asked = event.data

@@ -26,6 +26,12 @@ public final class DisposeBag: Sendable {
         for dispose in disposables { dispose() }
     }
 
+    /// Keeps an observation or a request until it ends.
+    fileprivate func keep(_ object: some AnyObject & Sendable, until ending: Ending) {
+        let id = insert { withExtendedLifetime(object) { ending.reach() } }
+        ending.append { [weak self] in self?.remove(id) }
+    }
+
     fileprivate func insert(_ dispose: @escaping @Sendable () -> Void) -> UInt64 {
         state.withLock { state in
             state.lastId += 1
@@ -53,16 +59,10 @@ extension Task {
 
 extension Subscription {
     /// Adds the observation to a bag, which ends it. An observation that is cancelled is removed from the bag.
-    public func disposed(by bag: DisposeBag) {
-        let id = bag.insert { [self] in cancel() }
-        ending.append { [weak bag] in bag?.remove(id) }
-    }
+    public func disposed(by bag: DisposeBag) { bag.keep(self, until: ending) }
 }
 
 extension PendingRequest {
     /// Adds the request to a bag, which ends it. A request that is cancelled is removed from the bag.
-    public func disposed(by bag: DisposeBag) {
-        let id = bag.insert { [self] in cancel() }
-        ending.append { [weak bag] in bag?.remove(id) }
-    }
+    public func disposed(by bag: DisposeBag) { bag.keep(self, until: ending) }
 }
