@@ -168,6 +168,12 @@ let package = Package(
             swiftSettings: strict
         ),
         .executableTarget(
+            name: "coding-bench",
+            dependencies: ["Coaty"],
+            path: "Benchmarks/coding",
+            swiftSettings: strict
+        ),
+        .executableTarget(
             name: "hot-paths",
             dependencies: ["Coaty"],
             path: "Benchmarks/instructions",

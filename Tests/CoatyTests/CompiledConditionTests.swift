@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct CompiledConditionTests {
     private static func view(_ json: AnyCodable) throws -> JSONView {
-        try JSONDocument(PayloadCoder.encodeBytes(json)).root
+        try JSONDocument(encoding: json).root
     }
 
     private static func condition(_ text: String) throws -> CompiledCondition {

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct FilterGenerationTests {
     private static func view(_ json: AnyCodable) throws -> JSONView {
-        try JSONDocument(PayloadCoder.encodeBytes(json)).root
+        try JSONDocument(encoding: json).root
     }
 
     @Test func anyFilterHasAVerdictOnAnyObject() throws {

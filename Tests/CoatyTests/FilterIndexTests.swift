@@ -46,7 +46,7 @@ extension FilterGenerator {
         var hits = 0
         for round in 0..<200 {
             let json = round % 10 == 0 ? generator.json() : generator.object()
-            let object = try JSONDocument(PayloadCoder.encodeBytes(json)).root
+            let object = try JSONDocument(encoding: json).root
             let candidates = index.candidates(in: object)
             #expect(Set(candidates).count == candidates.count)
             for (id, condition) in conditions.enumerated() {
@@ -68,7 +68,7 @@ extension FilterGenerator {
 
     @Test func removedConditionsAreNotFound() throws {
         var generator = FilterGenerator(seed: 13)
-        let objects = try (0..<50).map { _ in try JSONDocument(PayloadCoder.encodeBytes(generator.json())).root }
+        let objects = try (0..<50).map { _ in try JSONDocument(encoding: generator.json()).root }
         var index = FilterIndex<Int>()
         var keys: [Int: [AccessKey]] = [:]
         for id in 0..<2_000 {

@@ -6,7 +6,9 @@ public struct CallEvent: RequestEvent {
     /// The operation.
     public let operation: String
     /// `{parameters?, filter?}`
-    public let payload: Payload
+    public var payload: Payload { data.payload }
+    /// The event's data.
+    public let data: CallEventData
     /// The agent that sends the request.
     public let sourceId: CoatyUUID?
     /// The id of the request; nil for a local event that is not yet published.
@@ -54,9 +56,8 @@ public struct CallEvent: RequestEvent {
         guard WireName.isPublishable(operation) else {
             throw CommunicationError.invalidName(operation)
         }
-        try Self.check(payload)
+        data = try CallEventData(payload)
         self.operation = operation
-        self.payload = payload
         sourceId = nil
         correlationId = nil
     }
@@ -66,29 +67,17 @@ public struct CallEvent: RequestEvent {
     ///
     /// - Throws: the errors of ``init(operation:payload:)``, with a place in the original text.
     package init(operation: String, personal payload: Payload) throws {
-        try Self.check(payload, .person)
+        _ = try CallEventData(payload, .person)
         try self.init(operation: operation, payload: payload.numberingOperators(of: payload.json["filter"]))
     }
 
     /// Decodes a received event.
     public init(payload: Payload, address: EventAddress) throws(PayloadError) {
-        try Self.check(payload)
+        data = try CallEventData(payload)
         operation = address.name?.text ?? ""
-        self.payload = payload
         sourceId = address.sourceId
         correlationId = address.correlationId
     }
-
-    private static func check(_ payload: Payload, _ dialect: FilterDialect = .wire) throws(PayloadError) {
-        try payload.check([])
-        if let parameters = payload.json["parameters"], parameters.kind != .array, parameters.kind != .object {
-            throw .invalid(parameters, "must be an array or an object")
-        }
-        if let filter = payload.json["filter"] { _ = try ContextFilter(filter, dialect) }
-    }
-
-    /// The event's data.
-    public var data: CallEventData { CallEventData(payload: payload) }
 
     /// The operation, as the only name.
     public var names: [EventName?] { [.name(WireName(operation))] }
@@ -108,6 +97,18 @@ public struct CallEvent: RequestEvent {
 /// The data of a Call event.
 public struct CallEventData: Sendable {
     let payload: Payload
+    /// Selects the agents that the call is for; nil if it is for all agents.
+    public let filter: ContextFilter?
+
+    /// Checks the payload of an event.
+    fileprivate init(_ payload: Payload, _ dialect: FilterDialect = .wire) throws(PayloadError) {
+        try payload.check([])
+        if let parameters = payload.json["parameters"], parameters.kind != .array, parameters.kind != .object {
+            throw .invalid(parameters, "must be an array or an object")
+        }
+        self.payload = payload
+        filter = if let filter = payload.json["filter"] { try ContextFilter(filter, dialect) } else { nil }
+    }
 
     /// The positional parameters; nil if they are named or absent.
     public var parameterArray: [AnyCodable]? {
@@ -122,18 +123,13 @@ public struct CallEventData: Sendable {
     }
 
     /// Returns the parameter with a name.
-    public func getParameterByName(name: String) -> AnyCodable? { parameterDictionary?[name] }
+    public func getParameterByName(name: String) -> AnyCodable? {
+        payload.json["parameters"]?.member(named: name).map { AnyCodable($0) }
+    }
 
     /// Returns the parameter at a position, from 0.
     public func getParameterByIndex(index: Int) -> AnyCodable? {
-        guard let parameters = parameterArray, parameters.indices.contains(index) else { return nil }
-        return parameters[index]
-    }
-
-    /// Selects the agents that the call is for; nil if it is for all agents.
-    public var filter: ContextFilter? {
-        // The filter was checked when the event was created.
-        payload.json["filter"].flatMap { try? ContextFilter($0) }
+        payload.json["parameters"]?.element(at: index).map { AnyCodable($0) }
     }
 
     /// Returns whether the call is for an observer with a context. As in other implementations, an observer without a

@@ -80,7 +80,7 @@ public struct Payload: Sendable {
 
     /// Encodes a local payload.
     init<Body: Encodable>(encoding body: Body) throws {
-        try self.init(PayloadCoder.encodeBytes(body))
+        document = try JSONDocument(encoding: body)
     }
 
     /// The text as it is received or sent.

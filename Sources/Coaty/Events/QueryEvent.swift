@@ -4,7 +4,9 @@ public struct QueryEvent: RequestEvent {
     public static let eventType = CommunicationEventType.query
 
     /// `{objectTypes or coreTypes, objectFilter, objectJoinConditions?}`
-    public let payload: Payload
+    public var payload: Payload { data.payload }
+    /// The event's data.
+    public let data: QueryEventData
     /// The agent that sends the request.
     public let sourceId: CoatyUUID?
     /// The id of the request; nil for a local event that is not yet published.
@@ -67,12 +69,11 @@ public struct QueryEvent: RequestEvent {
     ///
     /// - Throws: ``PayloadError`` if the payload does not have exactly one type list, or has an invalid filter or join.
     public init(payload: Payload) throws(PayloadError) {
-        try Self.check(payload)
+        var data = try QueryEventData(payload)
         if payload.json["objectFilter"] == nil {
-            self.payload = try Payload(Array(#"{"objectFilter":{},"#.utf8) + payload.json.bytes.dropFirst())
-        } else {
-            self.payload = payload
+            data.payload = try Payload(Array(#"{"objectFilter":{},"#.utf8) + payload.json.bytes.dropFirst())
         }
+        self.data = data
         sourceId = nil
         correlationId = nil
     }
@@ -82,37 +83,16 @@ public struct QueryEvent: RequestEvent {
     ///
     /// - Throws: ``PayloadError`` as ``init(payload:)``, with a place in the original text.
     package init(personal payload: Payload) throws(PayloadError) {
-        try Self.check(payload, .person)
+        _ = try QueryEventData(payload, .person)
         try self.init(payload: payload.numberingOperators(of: payload.json["objectFilter"]))
     }
 
     /// Decodes a received event.
     public init(payload: Payload, address: EventAddress) throws(PayloadError) {
-        try Self.check(payload)
-        self.payload = payload
+        data = try QueryEventData(payload)
         sourceId = address.sourceId
         correlationId = address.correlationId
     }
-
-    private static func check(_ payload: Payload, _ dialect: FilterDialect = .wire) throws(PayloadError) {
-        try payload.check(schema)
-        let json = payload.json
-        switch (json["objectTypes"], json["coreTypes"]) {
-        case (nil, nil): throw .invalid(json, "must have objectTypes or coreTypes")
-        case (.some, .some(let list)): throw .invalid(list, "must not be combined with objectTypes")
-        default: break
-        }
-        if let filter = json["objectFilter"] { _ = try ObjectFilter(filter, dialect) }
-        if let joins = json["objectJoinConditions"] { _ = try ObjectJoinCondition.list(joins) }
-    }
-
-    private static let schema: [PropertyRule] = [
-        .optional("objectTypes", .nonEmptyStrings),
-        .optional("coreTypes", .elements(.coreType)),
-    ]
-
-    /// The event's data.
-    public var data: QueryEventData { QueryEventData(payload: payload) }
 
     /// A single nil: Query events have no names.
     public var names: [EventName?] { [nil] }
@@ -139,24 +119,37 @@ public struct QueryEvent: RequestEvent {
 
 /// The data of a Query event.
 public struct QueryEventData: Sendable {
-    let payload: Payload
+    fileprivate(set) var payload: Payload
+    /// The condition on the requested objects, their order and their maximum number.
+    public let objectFilter: ObjectFilter
+    /// The related objects to look up for each object.
+    public let objectJoinConditions: [ObjectJoinCondition]
+
+    /// Checks the payload of an event.
+    fileprivate init(_ payload: Payload, _ dialect: FilterDialect = .wire) throws(PayloadError) {
+        try payload.check(Self.schema)
+        let json = payload.json
+        switch (json["objectTypes"], json["coreTypes"]) {
+        case (nil, nil): throw .invalid(json, "must have objectTypes or coreTypes")
+        case (.some, .some(let list)): throw .invalid(list, "must not be combined with objectTypes")
+        default: break
+        }
+        self.payload = payload
+        objectFilter = if let filter = json["objectFilter"] { try .init(filter, dialect) } else { ObjectFilter() }
+        objectJoinConditions =
+            if let joins = json["objectJoinConditions"] { try ObjectJoinCondition.list(joins) } else { [] }
+    }
+
+    private static let schema: [PropertyRule] = [
+        .optional("objectTypes", .nonEmptyStrings),
+        .optional("coreTypes", .elements(.coreType)),
+    ]
 
     /// The object types; nil if core types are given.
     public var objectTypes: [String]? { payload.json["objectTypes"]?.elements.compactMap(\.string) }
 
     /// The core types; nil if object types are given.
     public var coreTypes: [CoreType]? { payload.json["coreTypes"]?.elements.compactMap { CoreType($0) } }
-
-    /// The condition on the requested objects, their order and their maximum number.
-    public var objectFilter: ObjectFilter {
-        // The filter was checked when the event was created.
-        payload.json["objectFilter"].flatMap { try? ObjectFilter($0) } ?? ObjectFilter()
-    }
-
-    /// The related objects to look up for each object.
-    public var objectJoinConditions: [ObjectJoinCondition] {
-        payload.json["objectJoinConditions"].flatMap { try? ObjectJoinCondition.list($0) } ?? []
-    }
 
     /// Returns whether the core type is one of the requested types.
     public func isCoreTypeCompatible(_ coreType: CoreType) -> Bool { coreTypes?.contains(coreType) ?? false }

@@ -110,15 +110,12 @@ extension CommunicationManager {
 
     private func receive(_ value: InboundValue, for actorId: CoatyUUID, isRaw: Bool) {
         guard ioAssociations.hasObservers(ofActor: actorId) else { return }
-        if !isRaw {
-            do throws(PayloadError) {
-                _ = try Payload(value.bytes)
-            } catch {
-                dropLog.note("an IO value that is not JSON", label: value.topic, error: error)
-                return
-            }
+        do throws(PayloadError) {
+            let event = try IoValueEvent(value.bytes, isRaw: isRaw, ioSourceId: value.sourceId)
+            ioAssociations.deliver(event, to: actorId)
+        } catch {
+            dropLog.note("an IO value that is not JSON", label: value.topic, error: error)
         }
-        ioAssociations.deliver(IoValueEvent(bytes: value.bytes, isRaw: isRaw, ioSourceId: value.sourceId), to: actorId)
     }
 }
 

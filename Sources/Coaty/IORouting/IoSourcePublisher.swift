@@ -111,8 +111,7 @@ public final class IoSourcePublisher: Sendable {
     ///   ``CommunicationError/queueFull(publications:bytes:)``.
     @discardableResult
     public func publish(bytes: [UInt8]) throws -> Outcome {
-        if !isRaw { _ = try Payload(bytes) }
-        return try publish(IoValueEvent(bytes: bytes, isRaw: isRaw, ioSourceId: ioSourceId))
+        try publish(IoValueEvent(bytes, isRaw: isRaw, ioSourceId: ioSourceId))
     }
 
     /// Discards a pending value, and all values that are published from now on.

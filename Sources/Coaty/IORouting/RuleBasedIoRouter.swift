@@ -54,7 +54,7 @@ open class RuleBasedIoRouter: IoRouter {
         if let ioContext {
             ioContext.parentObjectId = container.identity.objectId
             decision.context = ioContext
-            decision.contextJSON = try JSONDocument(PayloadCoder.encodeBytes(ioContext)).root
+            decision.contextJSON = try JSONDocument(encoding: ioContext).root
         }
         let verdicts = decision.verdicts
         return try await preview { table, _ in try await table.preview(verdicts) }

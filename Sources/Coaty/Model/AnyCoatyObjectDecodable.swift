@@ -17,9 +17,11 @@ public struct AnyCoatyObjectDecodable: Decodable {
         }
         let coreType = try discriminators.decode(CoreType.self, forKey: .coreType)
         object = try coreType.objectClass.init(from: decoder)
-        guard case .object(let members) = try AnyCodable(from: decoder) else { return }
+        let properties = try decoder.container(keyedBy: JSONKey.self)
         let known = coreType.propertyNames
-        object.custom = members.filter { !known.contains($0.key) }
+        for key in properties.allKeys where !known.contains(key.stringValue) {
+            object.custom[key.stringValue] = try properties.decode(AnyCodable.self, forKey: key)
+        }
     }
 }
 

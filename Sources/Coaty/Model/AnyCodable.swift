@@ -74,7 +74,7 @@ public enum AnyCodable: Sendable, Hashable {
         case .null: self = .null
         case .bool: self = .bool(view.bool ?? false)
         case .string: self = .string(view.string ?? "")
-        case .number: self = AnyCodable(number: String(decoding: view.bytes, as: UTF8.self))
+        case .number: self = view.withBytes { AnyCodable(number: $0) }
         case .array: self = .array(view.elements.map { AnyCodable($0) })
         case .object:
             var object: [String: AnyCodable] = [:]
@@ -83,13 +83,13 @@ public enum AnyCodable: Sendable, Hashable {
         }
     }
 
-    private init(number text: String) {
-        if let integer = Int64(text) {
+    private init(number text: Span<UInt8>) {
+        if let integer: Int64 = JSONNumber.integer(text) {
             self = .integer(integer)
-        } else if let integer = UInt64(text) {
+        } else if let integer: UInt64 = JSONNumber.integer(text) {
             self = .unsignedInteger(integer)
         } else {
-            self = .double(Double(text) ?? .infinity)
+            self = .double(JSONNumber.double(text))
         }
     }
 }
@@ -156,8 +156,8 @@ extension AnyCodable: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expr
 extension AnyCodable: Codable {
     /// Decodes any JSON value.
     public init(from decoder: any Decoder) throws {
-        if let view = decoder.json {
-            self.init(view)
+        if let decoder = decoder as? JSONValueDecoder {
+            self = decoder.json.map { AnyCodable($0) } ?? .null
             return
         }
         let container = try decoder.singleValueContainer()
@@ -219,14 +219,4 @@ extension KeyedEncodingContainer {
         }
         try encode(json, forKey: key)
     }
-}
-
-/// A property name that is known only at run time.
-struct PropertyKey: CodingKey {
-    let stringValue: String
-    var intValue: Int? { nil }
-
-    init(_ name: String) { stringValue = name }
-    init?(stringValue: String) { self.init(stringValue) }
-    init?(intValue: Int) { nil }
 }

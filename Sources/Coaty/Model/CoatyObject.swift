@@ -72,8 +72,8 @@ open class CoatyObject: Codable {
         try container.encodeIfPresent(locationId, forKey: .locationId)
         try container.encodeIfPresent(isDeactivated, forKey: .isDeactivated)
         if !custom.isEmpty {
-            var rest = encoder.container(keyedBy: PropertyKey.self)
-            for (name, value) in custom { try rest.encode(value, forKey: PropertyKey(name)) }
+            var rest = encoder.container(keyedBy: JSONKey.self)
+            for (name, value) in custom { try rest.encode(value, forKey: JSONKey.name(name)) }
         }
     }
 

@@ -36,31 +36,22 @@ open class IoNode: CoatyObject {
     /// Decodes an IO node. Missing lists are read as empty.
     public required init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Keys.self)
-        let json = decoder.json
-        ioSources = try Self.points(container, .ioSources, json?["ioSources"])
-        ioActors = try Self.points(container, .ioActors, json?["ioActors"])
+        ioSources = try Self.points(container, .ioSources)
+        ioActors = try Self.points(container, .ioActors)
         characteristics = try container.decodeDictionaryIfPresent(forKey: .characteristics)
         try super.init(from: decoder)
     }
 
-    /// Decodes each point from its place in a checked text, if there is one. Otherwise each point would be searched
-    /// from the start of the node, past all earlier ones.
     private static func points<Point: IoPoint>(
         _ container: KeyedDecodingContainer<Keys>,
-        _ key: Keys,
-        _ view: JSONView?
+        _ key: Keys
     ) throws -> [Point] {
-        let objects =
-            if let view, view.kind == .array {
-                try view.elements.map { try PayloadCoder.uniqueKeyedObject($0) }
-            } else {
-                try (container.decodeIfPresent([AnyCoatyObjectDecodable].self, forKey: key) ?? []).map(\.object)
-            }
-        return try objects.map { object in
-            guard let point = object as? Point else {
+        let objects = try container.decodeIfPresent([AnyCoatyObjectDecodable].self, forKey: key) ?? []
+        return try objects.map { decoded in
+            guard let point = decoded.object as? Point else {
                 let context = DecodingError.Context(
-                    codingPath: [],
-                    debugDescription: "expected an object of \(Point.self)"
+                    codingPath: container.codingPath + [key],
+                    debugDescription: "expected objects of \(Point.self)"
                 )
                 throw DecodingError.typeMismatch(Point.self, context)
             }

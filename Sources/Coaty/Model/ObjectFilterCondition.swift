@@ -182,9 +182,9 @@ enum OperatorSpelling {
 extension Decoder {
     /// Decodes via a checked JSON text, so that filters have only one parser, whose errors contain the place.
     func decodeChecked<Value>(_ read: (JSONView) throws(PayloadError) -> Value) throws -> Value {
-        let document = try JSONDocument(PayloadCoder.encodeBytes(AnyCodable(from: self)))
+        let decoded = try (self as? JSONValueDecoder)?.json ?? JSONDocument(encoding: AnyCodable(from: self)).root
         do {
-            return try read(document.root)
+            return try read(decoded)
         } catch {
             throw DecodingError.dataCorrupted(
                 .init(codingPath: codingPath, debugDescription: error.description, underlyingError: error)

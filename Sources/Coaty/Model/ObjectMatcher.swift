@@ -29,7 +29,7 @@ public enum ObjectMatcher {
     }
 
     private static func view(_ object: CoatyObject) throws -> JSONView {
-        try JSONDocument(PayloadCoder.encodeBytes(object)).root
+        try JSONDocument(encoding: object).root
     }
 }
 

@@ -33,10 +33,10 @@ public struct JSONDocument: Sendable {
         /// The index of the parts of wide values; nil if there are none.
         let wide: MemberIndex?
 
-        fileprivate init(_ bytes: [UInt8], _ scanner: consuming JSONScanner) {
+        init(_ bytes: [UInt8], _ nodes: ContiguousArray<Node>, wideBytes: Int) {
             self.bytes = bytes
-            nodes = scanner.nodes
-            wide = scanner.wideBytes > 0 ? MemberIndex(reservedBytes: scanner.wideBytes) : nil
+            self.nodes = nodes
+            wide = wideBytes > 0 ? MemberIndex(reservedBytes: wideBytes) : nil
         }
     }
 
@@ -62,7 +62,7 @@ public struct JSONDocument: Sendable {
         guard bytes.count < Int(UInt32.max) else { throw JSONSyntaxError(offset: 0, reason: "the text is too long") }
         var scanner = JSONScanner(capacity: min(bytes.count / 8, maximumValues) + 4, maximumValues: maximumValues)
         try scanner.scan(bytes.span)
-        storage = Storage(bytes, scanner)
+        storage = Storage(bytes, scanner.nodes, wideBytes: scanner.wideBytes)
     }
 
     /// The value of the whole text.
@@ -184,6 +184,10 @@ public struct JSONSyntaxError: Error, Sendable, Equatable, CustomStringConvertib
 
     /// The reason with its place.
     public var description: String { "\(reason) at byte \(offset)" }
+
+    static func tooDeep(at offset: Int) -> JSONSyntaxError {
+        JSONSyntaxError(offset: offset, reason: "nested deeper than \(JSONDocument.maximumDepth) levels")
+    }
 }
 
 /// One value of a ``JSONDocument``.
@@ -224,7 +228,13 @@ public struct JSONView: Sendable {
 
     /// The number; nil if this is not a number.
     public var number: Double? {
-        kind == .number ? Double(String(decoding: bytes, as: UTF8.self)) : nil
+        kind == .number ? withBytes(JSONNumber.double) : nil
+    }
+
+    func withBytes<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
+        let node = node
+        let stored = document.storage.bytes
+        return body(stored.span.extracting(Int(node.start)..<Int(node.end)))
     }
 
     /// The Boolean value; nil if this is not a Boolean.
@@ -329,6 +339,8 @@ public struct JSONView: Sendable {
         let document: JSONDocument
         var index: Int
         let end: Int
+
+        var isEmpty: Bool { index >= end }
 
         /// Returns the next element.
         public mutating func next() -> JSONView? {

@@ -185,7 +185,7 @@ struct JSONScanner {
 
     private mutating func open(_ kind: JSONDocument.Kind) throws(JSONSyntaxError) -> Int {
         guard depth < JSONDocument.maximumDepth else {
-            throw error("nested deeper than \(JSONDocument.maximumDepth) levels")
+            throw .tooDeep(at: position)
         }
         depth += 1
         position += 1

@@ -228,7 +228,7 @@ struct ConfigurationFile {
         }
         do {
             let json = try YAMLValue(node).json
-            return try parse(JSONDocument(Array(PayloadCoder.encode(json).utf8)).root)
+            return try parse(JSONDocument(encoding: json).root)
         } catch let wrong as YAMLValueError {
             throw error(wrong.line, wrong.pointer, wrong.reason)
         } catch PayloadError.invalid(let pointer, let reason) {

@@ -232,7 +232,7 @@ import Testing
     }
 
     private func view(_ context: IoContext) throws -> JSONView {
-        try JSONDocument(PayloadCoder.encodeBytes(context)).root
+        try JSONDocument(encoding: context).root
     }
 
     @ControllerActor private static func router(_ context: IoContext) throws -> RuleBasedIoRouter {

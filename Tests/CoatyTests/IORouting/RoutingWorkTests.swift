@@ -45,7 +45,7 @@ import Testing
                 controllers: ControllerConfig(controllerOptions: ["router": ControllerOptions(extra: [:])])
             )
         )
-        let contextJSON = try JSONDocument(PayloadCoder.encodeBytes(context)).root
+        let contextJSON = try JSONDocument(encoding: context).root
         return IoRoutingDecision(
             rules: rules,
             context: context,

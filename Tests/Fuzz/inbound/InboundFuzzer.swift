@@ -58,6 +58,7 @@ private final class Agent: Sendable {
         let end = input.firstIndex(of: UInt8(ascii: "\n")) ?? input.endIndex
         let topic = String(decoding: input[..<end], as: UTF8.self)
         guard let session = binding.session else { return }
+        Self.checkCoding(Array(input[min(end + 1, input.endIndex)...]))
         subscriptions.withLock(\.self).receive(topic, Array(input[min(end + 1, input.endIndex)...]), for: session)
         // Outgoing operations are discarded, as if the broker had accepted them.
         while let operation = session.nextOperation() {
@@ -68,6 +69,27 @@ private final class Agent: Sendable {
             case .disconnect: break
             }
         }
+    }
+
+    /// Checks that any JSON that is decoded and encoded again stays the same, and that the encoder records the places
+    /// of its values as a scan finds them.
+    private static func checkCoding(_ text: [UInt8]) {
+        guard let json = try? JSONDocument(text).root,
+            let value = try? PayloadCoder.decode(AnyCodable.self, from: json),
+            // Numbers that are too large for a double can't be encoded.
+            let encoded = try? JSONDocument(encoding: value)
+        else { return }
+        guard let scanned = try? JSONDocument(encoded.bytes) else { preconditionFailure("the encoder wrote no JSON") }
+        precondition(AnyCodable(encoded.root) == value && AnyCodable(scanned.root) == value)
+        precondition(
+            scanned.nodes.elementsEqual(encoded.nodes) {
+                $0.start == $1.start && $0.end == $1.end && $0.next == $1.next && $0.kind == $1.kind
+                    && $0.isEscaped == $1.isEscaped && $0.isWide == $1.isWide
+            }
+        )
+        _ = try? PayloadCoder.decode([String: [Int8?]].self, from: json)
+        _ = try? PayloadCoder.decode([Float].self, from: json)
+        _ = try? PayloadCoder.decode(UInt128.self, from: json)
     }
 
     private static func observeEverything(_ manager: CommunicationManager) throws -> [Subscription] {

@@ -86,7 +86,7 @@ final class HostedRouter: RuleBasedIoRouter {
         guard case .object(var members) = AnyCodable(json) else { return nil }
         // The identity has a different id after a restart.
         if surroundings.configured.context.root["parentObjectId"] == nil { members["parentObjectId"] = nil }
-        let document = try JSONDocument(Array(PayloadCoder.encode(AnyCodable.object(members)).utf8))
+        let document = try JSONDocument(encoding: AnyCodable.object(members))
         return try store.save(HostedContext(context: document.root, rules: rules))
     }
 }

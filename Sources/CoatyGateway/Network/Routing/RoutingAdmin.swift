@@ -223,7 +223,7 @@ final class RoutingAdmin {
 
     /// Returns the JSON text of rules.
     nonisolated static func json(_ rules: [IoAssociationRule]) throws -> [UInt8] {
-        Array(try PayloadCoder.encode(rules).utf8)
+        try PayloadCoder.encodeBytes(rules)
     }
 
     private func untilKept(_ keep: @ControllerActor () async throws -> Void) async throws(Failure) {
@@ -241,7 +241,7 @@ final class RoutingAdmin {
         case .put(let view): object = Array(view.bytes)
         case .patch(let patch):
             guard let current else { throw Failure.notFound("There is no IO context \(id).") }
-            object = Array(try PayloadCoder.encode(MergePatch.apply(AnyCodable(patch), to: AnyCodable(current))).utf8)
+            object = try PayloadCoder.encodeBytes(MergePatch.apply(AnyCodable(patch), to: AnyCodable(current)))
         }
         let event: UpdateEvent
         do {

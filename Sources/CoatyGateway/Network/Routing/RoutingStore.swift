@@ -255,7 +255,7 @@ private struct KeptContext: Encodable {
             guard let part else { return }
             guard try part.configured == Self.fingerprint(configured) else { return dropped.append(name) }
             do {
-                try use(JSONDocument(Array(PayloadCoder.encode(part.value).utf8)).root)
+                try use(JSONDocument(encoding: part.value).root)
             } catch {
                 unusable.append((name, error))
             }
@@ -274,11 +274,11 @@ private struct KeptContext: Encodable {
     }
 
     private static func json(_ rules: [IoAssociationRule]) throws -> AnyCodable {
-        AnyCodable(try JSONDocument(Array(PayloadCoder.encode(rules).utf8)).root)
+        AnyCodable(try JSONDocument(encoding: rules).root)
     }
 
     /// Returns the fingerprint of the value, independent of its notation.
     private static func fingerprint(_ json: AnyCodable) throws -> String {
-        try Fingerprint.of(PayloadCoder.encode(json).utf8)
+        try Fingerprint.of(PayloadCoder.encodeBytes(json))
     }
 }
