@@ -1,9 +1,10 @@
 extension CommunicationManager {
     /// Returns the objects of a core type that are advertised.
     ///
-    /// The stream ends when the communication manager stops. Releasing the stream, or cancelling the task that reads
-    /// it, ends the observation. The stream keeps ``streamBuffer`` events for a slow reader.
-    public func observeAdvertise(withCoreType coreType: CoreType) -> AsyncStream<AdvertiseEvent> {
+    /// The stream ends when the communication manager stops. If the broker refuses the subscription, the stream goes
+    /// on, because the agent requests it again after each connect; ``subscribe(_:onStatus:onGap:onEnd:handler:)``
+    /// reports this.
+    public func observeAdvertise(withCoreType coreType: CoreType) -> EventStream<AdvertiseEvent> {
         observe(.advertise(withCoreType: coreType))
     }
 
@@ -12,34 +13,34 @@ extension CommunicationManager {
     /// - Throws: ``CommunicationError/invalidName(_:)``
     public func observeAdvertise(
         withObjectType objectType: String
-    ) throws(CommunicationError) -> AsyncStream<AdvertiseEvent> {
+    ) throws(CommunicationError) -> EventStream<AdvertiseEvent> {
         observe(try .advertise(withObjectType: objectType))
     }
 
     /// Returns the Deadvertise events of objects and agents.
-    public func observeDeadvertise() -> AsyncStream<DeadvertiseEvent> {
+    public func observeDeadvertise() -> EventStream<DeadvertiseEvent> {
         observe(.deadvertise)
     }
 
     /// Returns the events of a channel.
     ///
     /// - Throws: ``CommunicationError/invalidName(_:)``
-    public func observeChannel(channelId: String) throws(CommunicationError) -> AsyncStream<ChannelEvent> {
+    public func observeChannel(channelId: String) throws(CommunicationError) -> EventStream<ChannelEvent> {
         observe(try .channel(channelId))
     }
 
     /// Returns the Discover events of all agents, including this one. Answer with ``DiscoverEvent/resolve(_:)``.
-    public func observeDiscover() -> AsyncStream<DiscoverEvent> {
+    public func observeDiscover() -> EventStream<DiscoverEvent> {
         observe(.discover)
     }
 
     /// Returns the Query events of all agents, including this one. Answer with ``QueryEvent/retrieve(_:)``.
-    public func observeQuery() -> AsyncStream<QueryEvent> {
+    public func observeQuery() -> EventStream<QueryEvent> {
         observe(.query)
     }
 
     /// Returns the update requests for objects of a core type. Answer with ``UpdateEvent/complete(_:)``.
-    public func observeUpdate(withCoreType coreType: CoreType) -> AsyncStream<UpdateEvent> {
+    public func observeUpdate(withCoreType coreType: CoreType) -> EventStream<UpdateEvent> {
         observe(.update(withCoreType: coreType))
     }
 
@@ -48,7 +49,7 @@ extension CommunicationManager {
     /// - Throws: ``CommunicationError/invalidName(_:)``
     public func observeUpdate(
         withObjectType objectType: String
-    ) throws(CommunicationError) -> AsyncStream<UpdateEvent> {
+    ) throws(CommunicationError) -> EventStream<UpdateEvent> {
         observe(try .update(withObjectType: objectType))
     }
 
@@ -59,7 +60,7 @@ extension CommunicationManager {
     ///   - context: an object that describes the observer: only calls whose filter matches it are delivered. The object
     ///     is copied at this moment.
     /// - Throws: ``CommunicationError/invalidName(_:)``; `EncodingError` if the context can't be encoded.
-    public func observeCall(operation: String, context: CoatyObject? = nil) throws -> AsyncStream<CallEvent> {
+    public func observeCall(operation: String, context: CoatyObject? = nil) throws -> EventStream<CallEvent> {
         observe(try .call(operation: operation, context: context))
     }
 
@@ -68,7 +69,7 @@ extension CommunicationManager {
     /// - Throws: ``CommunicationError/invalidName(_:)``
     public func observeAssociate(
         ioContextName: String
-    ) throws(CommunicationError) -> AsyncStream<AssociateEvent> {
+    ) throws(CommunicationError) -> EventStream<AssociateEvent> {
         observe(try .associate(ioContextName: ioContextName))
     }
 
@@ -77,45 +78,45 @@ extension CommunicationManager {
     /// - Parameter topic: a topic filter, which may contain wildcards. If several observed filters match a message, a
     ///   broker may send the message once for each of them.
     /// - Throws: ``CommunicationError/invalidTopic(_:)``
-    public func observeRaw(topic: String) throws(CommunicationError) -> AsyncStream<RawEvent> {
-        try stream { (onEnd, handler) throws(CommunicationError) in
-            let subscription = try subscribe(rawTopic: topic, onEnd: onEnd, handler: handler)
+    public func observeRaw(topic: String) throws(CommunicationError) -> EventStream<RawEvent> {
+        try stream(size: { $0.payload.count }) { (onEnd, handler) throws(CommunicationError) in
+            let subscription = try subscribe(rawTopic: topic, onEnd: { onEnd(.stopped) }, handler: handler)
             return { subscription.cancel() }
         }
     }
 
-    private func observe<Event>(_ observation: EventObservation<Event>) -> AsyncStream<Event> {
-        stream { (onEnd, handler) throws(Never) in
-            let subscription = subscribe(observation, onEnd: onEnd, handler: handler)
+    private func observe<Event>(_ observation: EventObservation<Event>) -> EventStream<Event> {
+        stream(size: { $0.payload.footprint }) { (onEnd, handler) throws(Never) in
+            let subscription = subscribe(observation, onEnd: { onEnd(.stopped) }, handler: handler)
             return { subscription.cancel() }
         }
     }
 
     /// Converts an observation with a handler into a stream.
     ///
-    /// - Parameter begin: begins the observation and returns a function that ends it.
+    /// - Parameters:
+    ///   - size: returns the number of bytes that an event takes in memory.
+    ///   - begin: begins the observation and returns a function that ends it.
     func stream<Event: Sendable, Failure: Error>(
         timeLimit: Duration? = nil,
+        size: @escaping @Sendable (Event) -> Int,
         _ begin: (
-            _ onEnd: @escaping @Sendable () -> Void,
+            _ onEnd: @escaping @Sendable (StreamEnd) -> Void,
             _ handler: @escaping @Sendable (Event) -> Void
         ) throws(Failure) -> @Sendable () -> Void
-    ) throws(Failure) -> AsyncStream<Event> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: Event.self,
-            bufferingPolicy: .bufferingNewest(Self.streamBuffer)
-        )
-        let dropped = DoublingCounter()
+    ) throws(Failure) -> EventStream<Event> {
+        let (stream, continuation) = EventStream.makeStream(of: Event.self, size: size)
+        let reports = DoublingCounter()
         let logger = logger
-        let end = try begin({ continuation.finish() }) { event in
-            guard case .dropped = continuation.yield(event), let count = dropped.increment() else { return }
+        let end = try begin({ continuation.finish($0) }) { event in
+            guard let dropped = continuation.yield(event), reports.increment() != nil else { return }
             logger.warning(
                 "events were dropped, because an observer reads them too slowly",
-                metadata: ["event": "\(Event.self)", "dropped": "\(count)"]
+                metadata: ["event": "\(Event.self)", "dropped": "\(dropped)"]
             )
         }
-        let deadline = timeLimit.map { limit in Deadline(after: limit) { continuation.finish() } }
-        continuation.onTermination = { _ in
+        let deadline = timeLimit.map { limit in Deadline(after: limit) { continuation.finish(.timeLimit) } }
+        continuation.onEnd {
             deadline?.cancel()
             end()
         }

@@ -139,8 +139,8 @@ extension CommunicationManager {
 
     /// Asks for objects and returns a stream of the matching answers as they arrive.
     ///
-    /// The request lasts as long as the stream: until the time limit, until the stream is released, or until the
-    /// communication manager stops. A request that is published while the agent is not connected is queued for the next
+    /// The request lasts as long as the stream: until the time limit, until the stream is released, until the broker
+    /// refuses the subscription of the answers, or until the communication manager stops. A request that is published while the agent is not connected is queued for the next
     /// connection. If it ends before it was sent, it is withdrawn. A request that was sent continues when the
     /// connection is lost: answers that arrive while the agent is not connected are missed; answers that arrive after
     /// the next connect are delivered.
@@ -152,7 +152,7 @@ extension CommunicationManager {
     public func publishDiscover(
         _ event: DiscoverEvent,
         timeLimit: Duration? = nil
-    ) throws(CommunicationError) -> AsyncStream<ResolveEvent> {
+    ) throws(CommunicationError) -> EventStream<ResolveEvent> {
         try responses(to: event, timeLimit: timeLimit)
     }
 
@@ -163,7 +163,7 @@ extension CommunicationManager {
     public func publishQuery(
         _ event: QueryEvent,
         timeLimit: Duration? = nil
-    ) throws(CommunicationError) -> AsyncStream<RetrieveEvent> {
+    ) throws(CommunicationError) -> EventStream<RetrieveEvent> {
         try responses(to: event, timeLimit: timeLimit)
     }
 
@@ -174,7 +174,7 @@ extension CommunicationManager {
     public func publishUpdate(
         _ event: UpdateEvent,
         timeLimit: Duration? = nil
-    ) throws(CommunicationError) -> AsyncStream<CompleteEvent> {
+    ) throws(CommunicationError) -> EventStream<CompleteEvent> {
         try responses(to: event, timeLimit: timeLimit)
     }
 
@@ -185,7 +185,7 @@ extension CommunicationManager {
     public func publishCall(
         _ event: CallEvent,
         timeLimit: Duration? = nil
-    ) throws(CommunicationError) -> AsyncStream<ReturnEvent> {
+    ) throws(CommunicationError) -> EventStream<ReturnEvent> {
         try responses(to: event, timeLimit: timeLimit)
     }
 
@@ -220,24 +220,31 @@ extension CommunicationManager {
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (Request.Response) -> Void
     ) throws(CommunicationError) -> PendingRequest {
-        try publish(event, endsWithConnection: true, holding: holding, onEnd: onEnd, handler: handler)
+        let end = RequestEnd(onEnd)
+        let onStatus = { @Sendable (status: SubscriptionStatus) in end.update(status) }
+        return try publish(event, end, holding: holding, onStatus: onEnd == nil ? nil : onStatus, handler: handler)
     }
 
     private func responses<Request: RequestEvent>(
         to event: Request,
         timeLimit: Duration?
-    ) throws(CommunicationError) -> AsyncStream<Request.Response> {
-        try stream(timeLimit: timeLimit) { (onEnd, handler) throws(CommunicationError) in
-            let request = try publish(event, endsWithConnection: false, holding: nil, onEnd: onEnd, handler: handler)
+    ) throws(CommunicationError) -> EventStream<Request.Response> {
+        let size = { @Sendable (response: Request.Response) in response.payload.footprint }
+        return try stream(timeLimit: timeLimit, size: size) { (onEnd, handler) throws(CommunicationError) in
+            let end = RequestEnd { onEnd(.stopped) }
+            let onStatus = { @Sendable (status: SubscriptionStatus) in
+                if status == .refused { onEnd(.refused) }
+            }
+            let request = try publish(event, end, holding: nil, onStatus: onStatus, handler: handler)
             return { request.cancel() }
         }
     }
 
     private func publish<Request: RequestEvent>(
         _ event: Request,
-        endsWithConnection: Bool,
+        _ end: RequestEnd,
         holding: (any AnyObject & Sendable)?,
-        onEnd: (@Sendable () -> Void)?,
+        onStatus: (@Sendable (SubscriptionStatus) -> Void)?,
         handler: @escaping @Sendable (Request.Response) -> Void
     ) throws(CommunicationError) -> PendingRequest {
         let responses = session.takeCorrelationId(for: Request.Response.eventType)
@@ -245,12 +252,10 @@ extension CommunicationManager {
         let names = event.names
         // An agent that observes both names of a request gives each answer twice.
         let answers = names.count > 1 ? Answers() : nil
-        let end = RequestEnd(onEnd)
         let dropLog = dropLog
-        let onStatus = { @Sendable (status: SubscriptionStatus) in end.update(status) }
         let subscription = subscribe(
             responsesTo: correlationId,
-            onStatus: endsWithConnection && onEnd != nil ? onStatus : nil,
+            onStatus: onStatus,
             onEnd: { end.reach() }
         ) { (response: Request.Response) in
             do throws(PayloadError) {

@@ -7,8 +7,11 @@ import Synchronization
 /// for as long as they last: see ``Delivery`` and ``PendingRequest``. Handlers run on the binding's thread and must not
 /// block. A communication manager that was started keeps itself alive until it is stopped.
 public final class CommunicationManager: Sendable {
-    /// Maximum number of events that an async stream keeps for a slow reader. Beyond that, the oldest are dropped.
+    /// Maximum number of events that an ``EventStream`` keeps for a slow reader. Beyond that, the oldest are dropped.
     public static let streamBuffer = 4096
+    /// Maximum number of bytes of the events that an ``EventStream`` keeps for a slow reader, unless it is a single
+    /// event. Beyond that, the oldest are dropped.
+    public static let streamBufferBytes = 16 << 20
 
     /// The id of the agent's identity: the source of all events that the agent publishes.
     public let identityId: CoatyUUID

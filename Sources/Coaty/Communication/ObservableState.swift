@@ -13,9 +13,14 @@ public enum CommunicationState: String, Sendable, Hashable {
 
 /// A value and the streams of its changes.
 final class ObservableState<Value: Sendable>: Sendable {
+    private struct Observer {
+        let yield: @Sendable (Value) -> Void
+        let finish: @Sendable () -> Void
+    }
+
     private struct State {
         var value: Value
-        var observers: [UInt64: AsyncStream<Value>.Continuation] = [:]
+        var observers: [UInt64: Observer] = [:]
         var lastId: UInt64 = 0
 
         // Yielding under the lock keeps the order; a continuation only buffers.
@@ -42,23 +47,41 @@ final class ObservableState<Value: Sendable>: Sendable {
         state.withLock { $0.send(value) }
     }
 
-    /// Returns the values that are sent, until this object is released. A slow reader gets only the latest values.
+    /// Returns the values that are sent, until this object is released. A slow reader gets only the latest value.
     ///
-    /// - Parameters:
-    ///   - limit: number of values that are kept for a slow reader.
-    ///   - includesCurrent: whether the stream begins with the current value.
-    func stream(buffering limit: Int = 1, includesCurrent: Bool = true) -> AsyncStream<Value> {
-        AsyncStream(bufferingPolicy: .bufferingNewest(limit)) { continuation in
-            let id = state.withLock { state in
-                state.lastId += 1
-                state.observers[state.lastId] = continuation
-                if includesCurrent { continuation.yield(state.value) }
-                return state.lastId
-            }
-            continuation.onTermination = { [weak self] _ in
-                _ = self?.state.withLock { $0.observers.removeValue(forKey: id) }
-            }
+    /// - Parameter includesCurrent: whether the stream begins with the current value.
+    func stream(includesCurrent: Bool = true) -> AsyncStream<Value> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            let remove = add(
+                Observer(yield: { continuation.yield($0) }, finish: { continuation.finish() }),
+                includesCurrent: includesCurrent
+            )
+            continuation.onTermination = { _ in remove() }
         }
+    }
+
+    /// Returns the current value and all values that are sent, until this object is released.
+    ///
+    /// - Parameter size: returns the number of bytes that a value takes in memory.
+    func events(size: @escaping @Sendable (Value) -> Int) -> EventStream<Value> {
+        let (stream, continuation) = EventStream.makeStream(of: Value.self, size: size)
+        let remove = add(
+            Observer(yield: { continuation.yield($0) }, finish: { continuation.finish(.stopped) }),
+            includesCurrent: true
+        )
+        continuation.onEnd(remove)
+        return stream
+    }
+
+    /// - Returns: a function that removes the observer.
+    private func add(_ observer: Observer, includesCurrent: Bool) -> @Sendable () -> Void {
+        let id = state.withLock { state in
+            state.lastId += 1
+            state.observers[state.lastId] = observer
+            if includesCurrent { observer.yield(state.value) }
+            return state.lastId
+        }
+        return { [weak self] in _ = self?.state.withLock { $0.observers.removeValue(forKey: id) } }
     }
 }
 

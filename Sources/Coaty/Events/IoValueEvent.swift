@@ -17,6 +17,14 @@ public struct IoValueEvent: Sendable {
         }
     }
 
+    /// The approximate number of bytes that the event uses in memory.
+    var footprint: Int {
+        switch content {
+        case .json(let document): document.footprint
+        case .raw(let bytes): bytes.count
+        }
+    }
+
     /// Whether the bytes are raw.
     public var isRaw: Bool { json == nil }
 

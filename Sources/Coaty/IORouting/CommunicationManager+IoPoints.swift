@@ -17,10 +17,10 @@ extension CommunicationManager {
 
     /// Returns the values that are received for an IO actor of this agent. The stream ends when the communication
     /// manager stops.
-    public func observeIoValue(ioActor: IoActor) -> AsyncStream<IoValueEvent> {
+    public func observeIoValue(ioActor: IoActor) -> EventStream<IoValueEvent> {
         let id = ioActor.objectId
-        return stream { (onEnd, handler) throws(Never) in
-            let subscription = subscribe(ioValuesOf: id, onEnd: onEnd, handler: handler)
+        return stream(size: \.footprint) { (onEnd, handler) throws(Never) in
+            let subscription = subscribe(ioValuesOf: id, onEnd: { onEnd(.stopped) }, handler: handler)
             return { subscription.cancel() }
         }
     }

@@ -31,9 +31,8 @@ public final class LatestIoValue: Sendable {
 
     /// Returns the latest value, or nil if none was received yet, then each new value.
     ///
-    /// The stream keeps ``CommunicationManager/streamBuffer`` values for a slow reader. Beyond that, the oldest are
-    /// dropped. The stream ends when this object is released.
-    public func stream() -> AsyncStream<ReceivedIoValue?> {
-        state.stream(buffering: CommunicationManager.streamBuffer)
+    /// The stream ends when this object is released.
+    public func stream() -> EventStream<ReceivedIoValue?> {
+        state.events { $0?.event.footprint ?? 0 }
     }
 }

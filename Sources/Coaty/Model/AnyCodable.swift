@@ -95,6 +95,17 @@ public enum AnyCodable: Sendable, Hashable {
 }
 
 extension AnyCodable {
+    /// The approximate number of bytes that the value uses in memory.
+    package var footprint: Int {
+        switch self {
+        case .string(let string): MemoryLayout<Self>.stride + string.utf8.count
+        case .array(let elements): elements.reduce(MemoryLayout<Self>.stride) { $0 + $1.footprint }
+        case .object(let members):
+            members.reduce(MemoryLayout<Self>.stride) { $0 + $1.key.utf8.count + $1.value.footprint }
+        default: MemoryLayout<Self>.stride
+        }
+    }
+
     /// Creates a Boolean value.
     public init(_ bool: Bool) { self = .bool(bool) }
 

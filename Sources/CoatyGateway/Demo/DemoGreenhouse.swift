@@ -34,7 +34,7 @@ final class DemoGreenhouse: ObjectLifecycleController {
 
     // MARK: - Answering
 
-    private func answer(_ calls: AsyncStream<CallEvent>) async {
+    private func answer(_ calls: EventStream<CallEvent>) async {
         for await call in calls {
             let info: AnyCodable = ["lightId": .init(lightObject.objectId)]
             let outcome = Result { () throws(ReturnError) in try light.perform(call.data) }
@@ -48,7 +48,7 @@ final class DemoGreenhouse: ObjectLifecycleController {
         }
     }
 
-    private func answer(_ queries: AsyncStream<QueryEvent>) async {
+    private func answer(_ queries: EventStream<QueryEvent>) async {
         for await query in queries {
             let asked = query.data
             let candidates = objects.filter {

@@ -1,3 +1,4 @@
+public import Coaty
 import Synchronization
 
 /// A sequence of decoded event contents. The reader decodes them on arrival, so each reader has separate objects. It
@@ -7,10 +8,10 @@ import Synchronization
 /// communication manager stops, unless documented otherwise; releasing it, or cancelling the task that reads it, ends
 /// the observation.
 public struct DecodedEvents<Event: Sendable, Element>: AsyncSequence, Sendable {
-    let events: AsyncStream<Event>
+    let events: EventStream<Event>
     let decode: @Sendable (Event) -> Element?
 
-    init(_ events: AsyncStream<Event>, decode: @escaping @Sendable (Event) -> Element?) {
+    init(_ events: EventStream<Event>, decode: @escaping @Sendable (Event) -> Element?) {
         self.events = events
         self.decode = decode
     }
@@ -22,7 +23,7 @@ public struct DecodedEvents<Event: Sendable, Element>: AsyncSequence, Sendable {
 
     /// An iterator that decodes one event after another.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        var events: AsyncStream<Event>.Iterator
+        var events: EventStream<Event>.AsyncIterator
         let decode: @Sendable (Event) -> Element?
 
         /// Returns the next element; nil at the end.
@@ -37,8 +38,13 @@ public struct DecodedEvents<Event: Sendable, Element>: AsyncSequence, Sendable {
 
 /// The readers of the same values.
 final class Readers<Value: Sendable>: Sendable {
+    private struct Reader {
+        let yield: @Sendable (Value) -> Void
+        let finish: @Sendable () -> Void
+    }
+
     private struct State {
-        var continuations: [UInt64: AsyncStream<Value>.Continuation] = [:]
+        var readers: [UInt64: Reader] = [:]
         var lastId: UInt64 = 0
     }
 
@@ -46,34 +52,45 @@ final class Readers<Value: Sendable>: Sendable {
 
     deinit { finish() }
 
+    /// Returns a value, and those from now on. A slow reader gets only the latest one.
+    func latest(first: Value) -> AsyncStream<Value> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            let remove = add(Reader(yield: { continuation.yield($0) }, finish: { continuation.finish() }))
+            continuation.yield(first)
+            continuation.onTermination = { _ in remove() }
+        }
+    }
+
     /// Returns the values from now on.
     ///
-    /// - Parameters:
-    ///   - limit: number of values that are kept for a slow reader. Beyond that, the oldest are dropped.
-    ///   - first: the initial value of the stream.
-    func stream(keeping limit: Int, first: Value? = nil) -> AsyncStream<Value> {
-        AsyncStream(bufferingPolicy: .bufferingNewest(limit)) { continuation in
-            let id = state.withLock { state in
-                state.lastId += 1
-                state.continuations[state.lastId] = continuation
-                return state.lastId
-            }
-            if let first { continuation.yield(first) }
-            continuation.onTermination = { [weak self] _ in
-                _ = self?.state.withLock { $0.continuations.removeValue(forKey: id) }
-            }
+    /// - Parameter size: returns the number of bytes that a value takes in memory.
+    func all(size: @escaping @Sendable (Value) -> Int) -> EventStream<Value> {
+        let (stream, continuation) = EventStream.makeStream(of: Value.self, size: size)
+        continuation.onEnd(
+            add(Reader(yield: { continuation.yield($0) }, finish: { continuation.finish(.stopped) }))
+        )
+        return stream
+    }
+
+    /// - Returns: a function that removes the reader.
+    private func add(_ reader: Reader) -> @Sendable () -> Void {
+        let id = state.withLock { state in
+            state.lastId += 1
+            state.readers[state.lastId] = reader
+            return state.lastId
         }
+        return { [weak self] in _ = self?.state.withLock { $0.readers.removeValue(forKey: id) } }
     }
 
     func yield(_ value: Value) {
-        for continuation in state.withLock({ Array($0.continuations.values) }) { continuation.yield(value) }
+        for reader in state.withLock({ Array($0.readers.values) }) { reader.yield(value) }
     }
 
     func finish() {
-        let continuations = state.withLock { state in
-            defer { state.continuations = [:] }
-            return Array(state.continuations.values)
+        let readers = state.withLock { state in
+            defer { state.readers = [:] }
+            return Array(state.readers.values)
         }
-        for continuation in continuations { continuation.finish() }
+        for reader in readers { reader.finish() }
     }
 }

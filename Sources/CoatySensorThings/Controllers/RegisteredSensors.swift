@@ -100,6 +100,8 @@ public struct ObservedEvent: Sendable {
     let observation: ChannelEvent
     let sensor: AdvertiseEvent
 
+    var footprint: Int { observation.payload.footprint + sensor.payload.footprint }
+
     func decode() -> SensorObservation? {
         guard let obs = observation.observation(of: sensorId), let sensor = try? sensor.data.object as? Sensor else {
             return nil

@@ -101,12 +101,10 @@ open class SensorSourceController: Controller {
 
     /// Returns the values that are read from a sensor for publishing. The stream ends when the sensor is unregistered.
     ///
-    /// It keeps ``CommunicationManager/streamBuffer`` values for a slow reader.
-    ///
     /// - Throws: ``SensorSourceError/notRegistered(_:)``
-    public func getSensorValueObservable(sensorId: CoatyUUID) throws -> AsyncStream<AnyCodable> {
+    public func getSensorValueObservable(sensorId: CoatyUUID) throws -> EventStream<AnyCodable> {
         guard let registration = registrations[sensorId] else { throw SensorSourceError.notRegistered(sensorId) }
-        return registration.values.stream(keeping: CommunicationManager.streamBuffer)
+        return registration.values.all(size: \.footprint)
     }
 
     /// Registers a sensor, and advertises it as soon as the agent is online. Does nothing if a sensor with its id is

@@ -21,12 +21,21 @@ open class ThingSensorObservationObserverController: ThingObserverController {
         case retrieved(RetrieveEvent)
         case advertised(AdvertiseEvent)
         case deadvertised(DeadvertiseEvent)
+
+        var footprint: Int {
+            switch self {
+            case .resolved(let event): event.payload.footprint
+            case .retrieved(let event): event.payload.footprint
+            case .advertised(let event): event.payload.footprint
+            case .deadvertised(let event): event.payload.footprint
+            }
+        }
     }
 
     private var registry = SensorRegistry()
     private var lastRevision: UInt64 = 0
-    private var incoming: AsyncStream<Incoming>.Continuation?
-    private var observed: AsyncStream<(sensorId: CoatyUUID, event: ChannelEvent)>.Continuation?
+    private var incoming: EventStream<Incoming>.Continuation?
+    private var observed: EventStream<(sensorId: CoatyUUID, event: ChannelEvent)>.Continuation?
     private var discovery: PendingRequest?
     /// The sensor query of each thing.
     private var queries: [CoatyUUID: PendingRequest] = [:]
@@ -39,16 +48,13 @@ open class ThingSensorObservationObserverController: ThingObserverController {
 
     /// The changes of the registered sensors, as a sequence for one reader.
     public var registeredSensorsChangeInfo: RegisteredSensorsChanges {
-        RegisteredSensorsChanges(registries: changes.stream(keeping: 1, first: registry))
+        RegisteredSensorsChanges(registries: changes.latest(first: registry))
     }
 
     /// The observations of the registered sensors, as a sequence for one reader. It ends when the container is shut
     /// down.
-    ///
-    /// It keeps ``CommunicationManager/streamBuffer`` observations for a slow reader. Beyond that, the oldest are
-    /// dropped.
     public var sensorObservation: DecodedEvents<ObservedEvent, SensorObservation> {
-        DecodedEvents(observations.stream(keeping: CommunicationManager.streamBuffer)) { $0.decode() }
+        DecodedEvents(observations.all(size: \.footprint)) { $0.decode() }
     }
 
     // MARK: - Lifecycle
@@ -58,14 +64,10 @@ open class ThingSensorObservationObserverController: ThingObserverController {
         super.onCommunicationManagerStarting()
         // One stream for all events, because the order of Advertise and Deadvertise events matters. If it is full, it
         // drops the oldest.
-        let (events, incoming) = AsyncStream.makeStream(
-            of: Incoming.self,
-            bufferingPolicy: .bufferingNewest(CommunicationManager.streamBuffer)
-        )
-        let (observed, observing) = AsyncStream.makeStream(
-            of: (sensorId: CoatyUUID, event: ChannelEvent).self,
-            bufferingPolicy: .bufferingNewest(CommunicationManager.streamBuffer)
-        )
+        let (events, incoming) = EventStream.makeStream(of: Incoming.self, size: \.footprint)
+        let (observed, observing) = EventStream.makeStream(of: (sensorId: CoatyUUID, event: ChannelEvent).self) {
+            $0.event.payload.footprint
+        }
         self.incoming = incoming
         self.observed = observing
         do {

@@ -54,9 +54,10 @@ struct GuideNetwork {
 }
 
 /// Returns the first element of a stream.
-func first<Element: Sendable>(of stream: AsyncStream<Element>) async throws -> Element {
+func first<Events: AsyncSequence & Sendable>(of stream: Events) async throws -> Events.Element
+where Events.Element: Sendable {
     try await withPatience {
-        for await element in stream { return element }
+        for try await element in stream { return element }
         throw TimedOut()
     }
 }
