@@ -140,10 +140,10 @@ extension CommunicationManager {
     /// Asks for objects and returns a stream of the matching answers as they arrive.
     ///
     /// The request lasts as long as the stream: until the time limit, until the stream is released, until the broker
-    /// refuses the subscription of the answers, or until the communication manager stops. A request that is published while the agent is not connected is queued for the next
-    /// connection. If it ends before it was sent, it is withdrawn. A request that was sent continues when the
-    /// connection is lost: answers that arrive while the agent is not connected are missed; answers that arrive after
-    /// the next connect are delivered.
+    /// refuses the subscription of the answers, or until the communication manager stops. A request that is published
+    /// while the agent is not connected is queued for the next connection. If it ends before it was sent, it is
+    /// withdrawn. A request that was sent continues when the connection is lost: answers that arrive while the agent is
+    /// not connected are missed; answers that arrive after the next connect are delivered.
     ///
     /// - Parameters:
     ///   - event: the request.

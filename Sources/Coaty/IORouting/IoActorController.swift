@@ -14,7 +14,8 @@ open class IoActorController: Controller {
 
     /// Returns the JSON values of an actor: the latest one, or nil if none was received yet, then each new value.
     ///
-    /// The stream is bounded like an ``EventStream``. For an actor that uses raw values, the stream contains nil: see ``observeRawIoValue(actor:)``.
+    /// The stream is bounded like an ``EventStream``. For an actor that uses raw values, the stream contains nil: see
+    /// ``observeRawIoValue(actor:)``.
     public func observeIoValue(actor: IoActor) -> some AsyncSequence<AnyCodable?, Never> & Sendable {
         registered(actor).latest.stream().map { $0?.event.value }
     }
