@@ -180,11 +180,17 @@ enum OperatorSpelling {
 }
 
 extension Decoder {
-    /// Decodes via a checked JSON text, so that filters have only one parser, whose errors contain the place.
+    /// Decodes via a checked JSON text, so that filters have only one parser, whose errors contain the place. The text
+    /// is that of the filter only: the place is searched from its start, and an application may catch many errors.
     func decodeChecked<Value>(_ read: (JSONView) throws(PayloadError) -> Value) throws -> Value {
-        let decoded = try (self as? JSONValueDecoder)?.json ?? JSONDocument(encoding: AnyCodable(from: self)).root
+        let document =
+            if let json = (self as? JSONValueDecoder)?.json {
+                try JSONDocument(Array(json.bytes))
+            } else {
+                try JSONDocument(encoding: AnyCodable(from: self))
+            }
         do {
-            return try read(decoded)
+            return try read(document.root)
         } catch {
             throw DecodingError.dataCorrupted(
                 .init(codingPath: codingPath, debugDescription: error.description, underlyingError: error)

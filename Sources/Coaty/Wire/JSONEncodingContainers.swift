@@ -11,8 +11,12 @@ struct JSONKeyedEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProtoco
     func encodeNil(forKey key: Key) { box.tree.setNull(at: member(key)) }
     func encode(_ value: Bool, forKey key: Key) { box.tree.set(value, at: member(key)) }
     func encode(_ value: String, forKey key: Key) { box.tree.set(value, at: member(key)) }
-    func encode(_ value: Double, forKey key: Key) throws { try box.tree.set(floatingPoint: value, at: member(key)) }
-    func encode(_ value: Float, forKey key: Key) throws { try box.tree.set(floatingPoint: value, at: member(key)) }
+    func encode(_ value: Double, forKey key: Key) throws {
+        try box.setPart(member(key)) { try box.tree.set(floatingPoint: value, at: $0) }
+    }
+    func encode(_ value: Float, forKey key: Key) throws {
+        try box.setPart(member(key)) { try box.tree.set(floatingPoint: value, at: $0) }
+    }
     func encode(_ value: Int, forKey key: Key) { box.tree.set(number: value, at: member(key)) }
     func encode(_ value: Int8, forKey key: Key) { box.tree.set(number: value, at: member(key)) }
     func encode(_ value: Int16, forKey key: Key) { box.tree.set(number: value, at: member(key)) }
@@ -27,7 +31,7 @@ struct JSONKeyedEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProtoco
     func encode(_ value: UInt128, forKey key: Key) { box.tree.set(number: value, at: member(key)) }
 
     func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws {
-        try box.set(value: value, at: member(key))
+        try box.setPart(member(key)) { try box.set(value: value, at: $0) }
     }
 
     func nestedContainer<NestedKey: CodingKey>(
@@ -63,8 +67,12 @@ struct JSONUnkeyedEncodingContainer: UnkeyedEncodingContainer {
     func encodeNil() { box.tree.setNull(at: element()) }
     func encode(_ value: Bool) { box.tree.set(value, at: element()) }
     func encode(_ value: String) { box.tree.set(value, at: element()) }
-    func encode(_ value: Double) throws { try box.tree.set(floatingPoint: value, at: element()) }
-    func encode(_ value: Float) throws { try box.tree.set(floatingPoint: value, at: element()) }
+    func encode(_ value: Double) throws {
+        try box.setPart(element()) { try box.tree.set(floatingPoint: value, at: $0) }
+    }
+    func encode(_ value: Float) throws {
+        try box.setPart(element()) { try box.tree.set(floatingPoint: value, at: $0) }
+    }
     func encode(_ value: Int) { box.tree.set(number: value, at: element()) }
     func encode(_ value: Int8) { box.tree.set(number: value, at: element()) }
     func encode(_ value: Int16) { box.tree.set(number: value, at: element()) }
@@ -77,7 +85,9 @@ struct JSONUnkeyedEncodingContainer: UnkeyedEncodingContainer {
     func encode(_ value: UInt32) { box.tree.set(number: value, at: element()) }
     func encode(_ value: UInt64) { box.tree.set(number: value, at: element()) }
     func encode(_ value: UInt128) { box.tree.set(number: value, at: element()) }
-    func encode<Value: Encodable>(_ value: Value) throws { try box.set(value: value, at: element()) }
+    func encode<Value: Encodable>(_ value: Value) throws {
+        try box.setPart(element()) { try box.set(value: value, at: $0) }
+    }
 
     func nestedContainer<NestedKey: CodingKey>(
         keyedBy type: NestedKey.Type

@@ -40,7 +40,7 @@ enum JSONNumber {
         if let integer = integer(text, as: Integer.self) { return integer }
         guard let integer = Integer(exactly: double(text)) else { return nil }
         guard double(text).magnitude >= 0x1p53 else { return integer }
-        guard let decimal = Decimal(text), decimal.exponent < 20 else { return nil }
+        guard let decimal = Decimal(text), decimal.exponent < 40 else { return nil }
         var magnitude = Integer.Magnitude(exactly: decimal.significand)
         for _ in 0..<max(0, decimal.exponent) {
             guard let (product, hasOverflown) = magnitude?.multipliedReportingOverflow(by: 10), !hasOverflown else {
@@ -83,10 +83,13 @@ enum JSONNumber {
         var exponent = 0
         var isNegative = false
 
-        /// - Returns: nil if the significand has more than 19 digits, or the exponent more than four.
+        /// - Returns: nil if the significand without zeros at its end does not fit, or the exponent has more than four
+        ///   digits.
         init?(_ text: Span<UInt8>) {
             var index = 0
             var isFraction = false
+            // The zeros behind the significand so far.
+            var zeros = 0
             if text[0] == UInt8(ascii: "-") {
                 isNegative = true
                 index = 1
@@ -95,21 +98,38 @@ enum JSONNumber {
                 let byte = text[index]
                 index += 1
                 if let digit = JSONNumber.digit(byte) {
-                    guard significand < 1_000_000_000_000_000_000 else { return nil }
-                    significand = significand * 10 + UInt64(digit)
                     if isFraction { exponent -= 1 }
+                    if digit == 0 {
+                        if significand > 0 { zeros += 1 }
+                    } else {
+                        guard append(digit, behind: zeros) else { return nil }
+                        zeros = 0
+                    }
                 } else if byte == UInt8(ascii: ".") {
                     isFraction = true
                 } else {
-                    guard text.count - index < 5 else { return nil }
                     let isPlus = text[index] == UInt8(ascii: "+")
-                    guard let power: Int = JSONNumber.integer(text.extracting((isPlus ? index + 1 : index)...)) else {
-                        return nil
-                    }
+                    let power = text.extracting((isPlus ? index + 1 : index)...)
+                    guard power.count <= (text[index] == UInt8(ascii: "-") ? 5 : 4),
+                        let power: Int = JSONNumber.integer(power)
+                    else { return nil }
                     exponent += power
-                    return
+                    break
                 }
             }
+            exponent += zeros
+        }
+
+        private mutating func append(_ digit: UInt8, behind zeros: Int) -> Bool {
+            guard zeros < 20 else { return false }
+            for _ in 0...zeros {
+                let (product, hasOverflown) = significand.multipliedReportingOverflow(by: 10)
+                guard !hasOverflown else { return false }
+                significand = product
+            }
+            let (sum, hasOverflown) = significand.addingReportingOverflow(UInt64(digit))
+            significand = sum
+            return !hasOverflown
         }
     }
 }

@@ -6,6 +6,8 @@ struct JSONTree {
     enum Kind: UInt8 {
         /// Nothing has been encoded yet.
         case unset
+        /// A part that could not be encoded, although its array or object may be. It is not written.
+        case discarded
         case null, bool, number, string
         case array, object
     }
@@ -67,6 +69,15 @@ struct JSONTree {
         return index
     }
 
+    /// Removes a part that could not be encoded.
+    mutating func discard(_ index: Int) {
+        values[index].kind = .discarded
+        values[Int(values[index].parent)].count -= 1
+    }
+
+    /// Removes what has been encoded of a value since it was as given.
+    mutating func restore(_ value: Value, at index: Int) { values[index] = value }
+
     /// Begins an array or object, or continues one that has begun.
     mutating func open(_ kind: Kind, at index: Int) {
         precondition(
@@ -99,13 +110,7 @@ struct JSONTree {
         floatingPoint number: Number,
         at index: Int
     ) throws {
-        guard number.isFinite else {
-            let context = EncodingError.Context(
-                codingPath: path(to: index),
-                debugDescription: "JSON can't represent \(number)"
-            )
-            throw EncodingError.invalidValue(number, context)
-        }
+        guard number.isFinite else { throw notFinite(number, at: index) }
         set(number: number, at: index)
         guard text.count > 2, text[text.count - 2] == UInt8(ascii: "."), text[text.count - 1] == UInt8(ascii: "0")
         else {
@@ -113,6 +118,13 @@ struct JSONTree {
         }
         text.removeLast(2)
         values[index].text.end -= 2
+    }
+
+    func notFinite(_ number: Any, at index: Int) -> EncodingError {
+        .invalidValue(
+            number,
+            .init(codingPath: path(to: index), debugDescription: "JSON can't represent \(number)")
+        )
     }
 
     private mutating func set(_ kind: Kind, _ literal: StaticString, at index: Int) {
@@ -184,14 +196,27 @@ struct JSONTree {
         let (left, right) = (values[left].name, values[right].name)
         return text.withUnsafeBufferPointer { text in
             // Without the quotation marks.
-            let (leftEnd, rightEnd) = (left.end - left.start - 1, right.end - right.start - 1)
-            var position = 1
-            while position < leftEnd, position < rightEnd {
-                let difference = Int(text[left.start + position]) - Int(text[right.start + position])
-                if difference != 0 { return difference }
-                position += 1
+            let left = (text: UnsafeBufferPointer(rebasing: text[left.start + 1..<left.end - 1]), left.isEscaped)
+            let right = (text: UnsafeBufferPointer(rebasing: text[right.start + 1..<right.end - 1]), right.isEscaped)
+            guard !left.1, !right.1 else {
+                return Self.order(ResolvedString(left.text), ResolvedString(right.text))
             }
-            return leftEnd - rightEnd
+            return Self.order(left.text.makeIterator(), right.text.makeIterator())
+        }
+    }
+
+    private static func order(
+        _ left: some IteratorProtocol<UInt8>,
+        _ right: some IteratorProtocol<UInt8>
+    ) -> Int {
+        var (left, right) = (left, right)
+        while true {
+            switch (left.next(), right.next()) {
+            case (nil, nil): return 0
+            case (nil, _): return -1
+            case (_, nil): return 1
+            case (let left?, let right?): if left != right { return Int(left) - Int(right) }
+            }
         }
     }
 

@@ -35,6 +35,7 @@ struct JSONTreeWriter {
         case .array: try writeArray(index)
         // Types that encode nothing are empty objects, as in Foundation.
         case .object, .unset: try writeObject(index)
+        case .discarded: break
         }
     }
 
@@ -57,9 +58,11 @@ struct JSONTreeWriter {
         var count = 0
         var element = Int(tree.values[index].first)
         while element >= 0 {
-            if count > 0 { bytes.append(UInt8(ascii: ",")) }
-            try write(element)
-            count += 1
+            if tree.values[element].kind != .discarded {
+                if count > 0 { bytes.append(UInt8(ascii: ",")) }
+                try write(element)
+                count += 1
+            }
             element = Int(tree.values[element].next)
         }
         if count > MemberIndex.maximumElements { markWide(node, MemberIndex.bytes(elements: count)) }
@@ -71,7 +74,7 @@ struct JSONTreeWriter {
         let base = members.count
         var member = Int(tree.values[index].first)
         while member >= 0 {
-            members.append(member)
+            if tree.values[member].kind != .discarded { members.append(member) }
             member = Int(tree.values[member].next)
         }
         sortMembers(from: base)
@@ -95,8 +98,7 @@ struct JSONTreeWriter {
     }
 
     private func isContinued(_ earlier: Int, by later: Int) -> Bool {
-        tree.values[earlier].isNested && tree.values[later].isNested
-            && tree.values[earlier].kind == tree.values[later].kind
+        tree.values[later].isNested && tree.values[earlier].kind == tree.values[later].kind
     }
 
     /// Sorts by name; members with the same name by age.

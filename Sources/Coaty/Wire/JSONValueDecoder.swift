@@ -6,7 +6,8 @@ import Foundation
 /// - of several members with the same name the last one counts, not the first;
 /// - a lone surrogate in a string is read as U+FFFD, not refused;
 /// - a number that does not fit is refused with its coding path, not with an empty one;
-/// - zero with an exponent, such as `0e5`, is 0, and not refused.
+/// - zero with an exponent, such as `0e5`, is 0, and not refused, and integers of 128 bits are exact;
+/// - names are equal if their bytes are: `é` and `e` with an accent are two names.
 ///
 /// The time is linear in the text, whatever its shape: nothing is searched from the start of the text, and an error
 /// costs no more than the depth of its place.

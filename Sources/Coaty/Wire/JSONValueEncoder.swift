@@ -35,9 +35,26 @@ extension JSONTreeBox {
         } else if Value.self == URL.self, let url = value as? URL {
             tree.set(url.absoluteString, at: index)
         } else if Value.self == Decimal.self, let decimal = value as? Decimal {
+            guard decimal.isFinite else { throw tree.notFinite(decimal, at: index) }
             tree.set(number: decimal, at: index)
         } else {
-            try value.encode(to: JSONValueEncoder(box: self, index: index))
+            let before = tree.values[index]
+            do {
+                try value.encode(to: JSONValueEncoder(box: self, index: index))
+            } catch {
+                tree.restore(before, at: index)
+                throw error
+            }
+        }
+    }
+
+    /// Encodes a part of an array or object. If this fails, the array or object can still be encoded without it.
+    func setPart(_ index: Int, _ set: (Int) throws -> Void) throws {
+        do {
+            try set(index)
+        } catch {
+            tree.discard(index)
+            throw error
         }
     }
 }

@@ -10,7 +10,8 @@ public enum PayloadCoder {
 
     /// Decodes a value from a JSON text.
     ///
-    /// - Throws: `DecodingError` if the text is not JSON or does not contain such a value.
+    /// - Throws: `DecodingError` if the text is not JSON by RFC 8259 (no comma before a closing bracket, no byte order
+    ///   mark), or does not contain such a value.
     public static func decode<Value: Decodable>(_ type: Value.Type = Value.self, from json: String) throws -> Value {
         let document: JSONDocument
         do throws(JSONSyntaxError) {

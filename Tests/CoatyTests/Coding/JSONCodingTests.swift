@@ -105,6 +105,40 @@ import Testing
         #expect(try PayloadCoder.encode(Twice()) == #"{"n":{"a":1,"b":3,"c":2}}"#)
     }
 
+    /// Foundation writes `NaN` for such a number, which is no JSON.
+    @Test func decimalsThatAreNoNumberAreNotEncoded() {
+        #expect(throws: EncodingError.self) { try PayloadCoder.encode(["a": Decimal.nan]) }
+    }
+
+    @Test func partsThatCanNotBeEncodedLeaveNothing() throws {
+        struct Lenient: Encodable {
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: Name.self)
+                try container.encode(1, forKey: Name("kept"))
+                try? container.encode(Double.nan, forKey: Name("kept"))
+                try? container.encode(["n": Double.nan], forKey: Name("left"))
+                var list = container.nestedUnkeyedContainer(forKey: Name("list"))
+                do { try list.encode(Double.nan) } catch { try list.encode("NaN") }
+                #expect(list.count == 1)
+                var single = container.superEncoder(forKey: Name("single")).singleValueContainer()
+                do { try single.encode(["b": Double.nan]) } catch { try single.encode(["c": 1]) }
+            }
+        }
+        #expect(try PayloadCoder.encode(Lenient()) == #"{"kept":1,"list":["NaN"],"single":{"c":1}}"#)
+    }
+
+    /// An application may catch many errors of filters.
+    @Test(.timeLimit(.minutes(1))) func caughtErrorsOfFiltersTakeLinearTime() throws {
+        struct Lenient: Decodable {
+            let filter: ObjectFilter?
+            init(from decoder: any Decoder) { filter = try? ObjectFilter(from: decoder) }
+        }
+        let count = 100_000
+        let text = "[\(Array(repeating: #"{"conditions":{"not":1}}"#, count: count).joined(separator: ","))]"
+        let filters: [Lenient] = try PayloadCoder.decode(from: text)
+        #expect(filters.count == count && filters.allSatisfy { $0.filter == nil })
+    }
+
     /// Each value is read and written once, whatever the shape; otherwise this would take hours.
     @Test(.timeLimit(.minutes(1))) func largeDocumentsTakeLinearTime() throws {
         let list = "[\(Array(repeating: #"{"a":[1,null,"x"]}"#, count: 100_000).joined(separator: ","))]"
