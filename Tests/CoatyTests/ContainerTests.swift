@@ -83,6 +83,31 @@ import Testing
         #expect(broker.published.count <= 4)
     }
 
+    @Test func runServesUntilItsTaskIsCancelledAndThenLeaves() async throws {
+        let broker = InMemoryBroker()
+        let container = try Container.resolve(
+            configuration: Configuration(communication: CommunicationOptions { _ in InMemoryBinding(broker: broker) })
+        )
+        let agent = container.communicationManager
+        let running = Task { try await container.run() }
+        try await agent.untilOnline()
+        running.cancel()
+        try await running.value
+        let events = broker.published.compactMap { publication in
+            if case .event(let address) = publication.destination { address.eventType } else { nil }
+        }
+        #expect(events.first == .advertise && events.last == .deadvertise)
+        #expect(!agent.isConnected)
+    }
+
+    @Test func runReturnsAfterShutdown() async throws {
+        let container = try Container.resolve(configuration: configuration())
+        let running = Task { try await container.run() }
+        try await container.communicationManager.untilOnline()
+        await container.shutdown()
+        try await running.value
+    }
+
     @Test func controllersWaitTogetherBeforeTheAgentLeaves() async throws {
         let names = ["a", "b", "c"]
         let container = try Container.resolve(

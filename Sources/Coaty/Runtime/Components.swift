@@ -6,7 +6,7 @@ public struct Components {
     public var objectTypes: [CoatyObject.Type]
 
     /// Creates components.
-    public init(controllers: KeyValuePairs<String, Controller.Type>, objectTypes: [CoatyObject.Type] = []) {
+    public init(controllers: KeyValuePairs<String, Controller.Type> = [:], objectTypes: [CoatyObject.Type] = []) {
         self.controllers = controllers
         self.objectTypes = objectTypes
     }

@@ -19,6 +19,8 @@ public final class Container {
     private var isStarted = false
     private var isShutDown = false
     private nonisolated let lifecycle = Lifecycle()
+    /// Ends when the container is shut down.
+    private nonisolated let untilShutdown = AsyncStream.makeStream(of: Never.self)
 
     /// Creates a container with its controllers, and starts its communication manager if the configuration requires it.
     ///
@@ -28,7 +30,7 @@ public final class Container {
     ///   - logger: the log, which gets the configuration's log level if there is one.
     /// - Throws: ``ConfigurationError``; the errors of ``CommunicationManager/init(identity:ioNodes:options:logger:)``.
     public static func resolve(
-        components: sending Components,
+        components: sending Components = Components(),
         configuration: sending Configuration,
         logger: Logger = Logger(label: "coaty")
     ) throws -> Container {
@@ -99,6 +101,17 @@ public final class Container {
         if isStarted { controller.onCommunicationManagerStarting() }
     }
 
+    /// Starts the communication manager, and keeps the agent in the network until the current task is cancelled. The
+    /// agent has then left the network, and the container is shut down. Also returns after ``shutdown()``.
+    ///
+    /// It is the method that the Service protocol of swift-service-lifecycle requires.
+    public nonisolated func run() async throws {
+        communicationManager.start()
+        for await _ in untilShutdown.stream {}
+        // In a task of its own, which is not cancelled: leaving takes some time.
+        await Task { await shutdown() }.value
+    }
+
     /// Stops the communication manager, and disposes of the controllers.
     public func shutdown() async {
         guard !isShutDown else { return }
@@ -106,6 +119,7 @@ public final class Container {
         await communicationManager.close()
         communicationManager.setLifecycleDelegate(nil)
         lifecycle.end()
+        untilShutdown.continuation.finish()
         for (_, controller) in controllers {
             controller.disposeBag.dispose()
             controller.onDispose()

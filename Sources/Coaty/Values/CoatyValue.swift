@@ -1,0 +1,133 @@
+/// The properties that a custom object type adds to those of all objects.
+///
+/// ```swift
+/// struct Job: CoatyContent {
+///     static let objectType = "com.example.Job"
+///     var urgency: Int
+/// }
+/// ```
+///
+/// Its properties must not have the names of the properties in ``ObjectCore``.
+public protocol CoatyContent: Codable, Sendable {
+    /// The object type, for example `com.example.Job`.
+    static var objectType: String { get }
+    /// The core type; by default `CoatyObject`.
+    static var coreType: CoreType { get }
+}
+
+extension CoatyContent {
+    /// `CoatyObject`
+    public static var coreType: CoreType { .CoatyObject }
+}
+
+/// The properties that all objects have.
+public struct ObjectCore: Codable, Sendable, Hashable {
+    /// The core type.
+    public let coreType: CoreType
+    /// The object type.
+    public let objectType: String
+    /// Identifies the object in the entire network.
+    public var objectId: CoatyUUID
+    /// A name for people.
+    public var name: String
+    /// Identifies the object in a system outside Coaty.
+    public var externalId: String?
+    /// The object that this one belongs to.
+    public var parentObjectId: CoatyUUID?
+    /// The Location object of this object's place.
+    public var locationId: CoatyUUID?
+    /// Whether the object is no longer in use.
+    public var isDeactivated: Bool?
+
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case coreType, objectType, objectId, name, externalId, parentObjectId, locationId, isDeactivated
+    }
+}
+
+/// An object as a value: the properties of all objects, those of its type, and those that its type does not know.
+///
+/// Properties of the core and of the content are properties of the value: `job.name`, `job.urgency`. There is no class
+/// and no registration: any part of a program may read objects of a type with any content.
+@dynamicMemberLookup
+public struct CoatyValue<Content: CoatyContent>: Sendable {
+    /// The properties of all objects.
+    public var core: ObjectCore
+    /// The properties of the type.
+    public var content: Content
+    /// The properties that the type does not know. They are encoded again unchanged.
+    public var unknown: [String: AnyCodable] = [:]
+
+    /// Creates an object.
+    ///
+    /// - Parameters:
+    ///   - content: the properties of the type.
+    ///   - name: a name for people.
+    ///   - objectId: a new id, or the id of an existing object.
+    public init(_ content: Content, name: String, objectId: CoatyUUID = .init()) {
+        core = ObjectCore(
+            coreType: Content.coreType,
+            objectType: Content.objectType,
+            objectId: objectId,
+            name: name
+        )
+        self.content = content
+    }
+
+    /// A property of all objects.
+    public subscript<Value>(dynamicMember property: KeyPath<ObjectCore, Value>) -> Value { core[keyPath: property] }
+
+    /// A property of all objects that can be changed.
+    public subscript<Value>(dynamicMember property: WritableKeyPath<ObjectCore, Value>) -> Value {
+        get { core[keyPath: property] }
+        set { core[keyPath: property] = newValue }
+    }
+
+    /// A property of the type.
+    public subscript<Value>(dynamicMember property: KeyPath<Content, Value>) -> Value { content[keyPath: property] }
+
+    /// A property of the type that can be changed.
+    public subscript<Value>(dynamicMember property: WritableKeyPath<Content, Value>) -> Value {
+        get { content[keyPath: property] }
+        set { content[keyPath: property] = newValue }
+    }
+}
+
+extension CoatyValue: Equatable where Content: Equatable {}
+extension CoatyValue: Hashable where Content: Hashable {}
+
+extension CoatyValue: Codable {
+    private static var coreNames: Set<String> { Set(ObjectCore.CodingKeys.allCases.map(\.rawValue)) }
+
+    /// Decodes an object.
+    ///
+    /// - Throws: `DecodingError`, also if the object has another type.
+    public init(from decoder: any Decoder) throws {
+        core = try ObjectCore(from: decoder)
+        guard core.objectType == Content.objectType, core.coreType == Content.coreType else {
+            let reason = "expected \(Content.objectType), not \(core.objectType) of \(core.coreType.rawValue)"
+            throw DecodingError.typeMismatch(
+                Self.self,
+                .init(codingPath: decoder.codingPath, debugDescription: reason)
+            )
+        }
+        content = try Content(from: decoder)
+        let properties = try decoder.container(keyedBy: JSONKey.self)
+        let names = Self.coreNames
+        let others = properties.allKeys.filter { !names.contains($0.stringValue) }
+        guard !others.isEmpty else { return }
+        // Only the content itself knows its properties: they are those that it encodes.
+        let known = try JSONDocument(encoding: content).root
+        for key in others where known.member(named: key.stringValue) == nil {
+            unknown[key.stringValue] = try properties.decode(AnyCodable.self, forKey: key)
+        }
+    }
+
+    /// Encodes the object.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: JSONKey.self)
+        // Of properties with the same name the last one counts.
+        for (name, value) in unknown { try container.encode(value, forKey: .name(name)) }
+        try content.encode(to: encoder)
+        try core.encode(to: encoder)
+    }
+}
