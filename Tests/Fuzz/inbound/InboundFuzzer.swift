@@ -71,7 +71,7 @@ private final class Agent: Sendable {
         }
     }
 
-    /// Checks that any JSON that is decoded and encoded again stays the same, and that the encoder records the places
+    /// Checks that any JSON that is decoded and encoded stays the same if this is repeated, and that the encoder records the places
     /// of its values as a scan finds them.
     private static func checkCoding(_ text: [UInt8]) {
         guard let json = try? JSONDocument(text).root,
@@ -80,7 +80,10 @@ private final class Agent: Sendable {
             let encoded = try? JSONDocument(encoding: value)
         else { return }
         guard let scanned = try? JSONDocument(encoded.bytes) else { preconditionFailure("the encoder wrote no JSON") }
-        precondition(AnyCodable(encoded.root) == value && AnyCodable(scanned.root) == value)
+        // 1.0 is written as 1, which is another value.
+        let again = AnyCodable(encoded.root)
+        precondition(again == AnyCodable(scanned.root))
+        precondition((try? JSONDocument(encoding: again).bytes) == encoded.bytes)
         precondition(
             scanned.nodes.elementsEqual(encoded.nodes) {
                 $0.start == $1.start && $0.end == $1.end && $0.next == $1.next && $0.kind == $1.kind
