@@ -34,7 +34,7 @@ open class ThingSensorObservationObserverController: ThingObserverController {
 
     private var registry = SensorRegistry()
     private var lastRevision: UInt64 = 0
-    private var incoming: EventStream<Incoming>.Continuation?
+    private var take: (@Sendable (Incoming) -> Void)?
     private var observed: EventStream<(sensorId: CoatyUUID, event: ChannelEvent)>.Continuation?
     private var discovery: PendingRequest?
     /// The sensor query of each thing.
@@ -43,6 +43,7 @@ open class ThingSensorObservationObserverController: ThingObserverController {
     private var channels: [CoatyUUID: Subscription] = [:]
     private let changes = Readers<SensorRegistry>()
     private let observations = Readers<ObservedEvent>()
+    private let ignoredObjects = DoublingCounter()
 
     // MARK: - Reading
 
@@ -63,24 +64,32 @@ open class ThingSensorObservationObserverController: ThingObserverController {
     open override func onCommunicationManagerStarting() {
         super.onCommunicationManagerStarting()
         // One stream for all events, because the order of Advertise and Deadvertise events matters. If it is full, it
-        // drops the oldest.
+        // drops the oldest: for example, if more than 4,096 things answer at once.
         let (events, incoming) = EventStream.makeStream(of: Incoming.self, size: \.footprint)
         let (observed, observing) = EventStream.makeStream(of: (sensorId: CoatyUUID, event: ChannelEvent).self) {
             $0.event.payload.footprint
         }
-        self.incoming = incoming
+        let (logger, reports) = (container.logger, DoublingCounter())
+        let take = { @Sendable (event: Incoming) in
+            guard let dropped = incoming.yield(event), reports.increment() != nil else { return }
+            logger.warning(
+                "events about things and sensors were dropped, because they arrive too fast",
+                metadata: ["dropped": "\(dropped)"]
+            )
+        }
+        self.take = take
         self.observed = observing
         do {
             for objectType in [Thing.objectType, Sensor.objectType] {
                 communicationManager.subscribe(try .advertise(withObjectType: objectType)) {
-                    incoming.yield(.advertised($0))
+                    take(.advertised($0))
                 }
                 .disposed(by: disposeBag)
             }
         } catch {
             container.logger.error("things can't be observed", metadata: ["error": "\(error)"])
         }
-        communicationManager.subscribe(.deadvertise) { incoming.yield(.deadvertised($0)) }.disposed(by: disposeBag)
+        communicationManager.subscribe(.deadvertise) { take(.deadvertised($0)) }.disposed(by: disposeBag)
         Task { for await event in events where !Task.isCancelled { received(event) } }.disposed(by: disposeBag)
         Task {
             for await (sensorId, event) in observed where !Task.isCancelled {
@@ -108,7 +117,7 @@ open class ThingSensorObservationObserverController: ThingObserverController {
     open override func onCommunicationManagerStopping() {
         super.onCommunicationManagerStopping()
         forgetAll()
-        incoming = nil
+        take = nil
         observed = nil
     }
 
@@ -122,10 +131,10 @@ open class ThingSensorObservationObserverController: ThingObserverController {
     // MARK: - Receiving
 
     private func discover() {
-        guard let incoming else { return }
+        guard let take else { return }
         do {
             let event = try DiscoverEvent.with(objectTypes: [Thing.objectType])
-            discovery = try communicationManager.publish(event) { incoming.yield(.resolved($0)) }
+            discovery = try communicationManager.publish(event) { take(.resolved($0)) }
         } catch {
             container.logger.warning("things can't be discovered", metadata: ["error": "\(error)"])
         }
@@ -155,12 +164,16 @@ open class ThingSensorObservationObserverController: ThingObserverController {
         let id = thing.objectId
         guard thingFilter?(thing) ?? true else { return forget([id]) }
         let isKnown = registry.things[id] != nil
-        guard let incoming, isKnown || registry.things.count < Self.maximumThings else { return false }
+        guard isKnown || registry.things.count < Self.maximumThings else {
+            ignored("things", Self.maximumThings)
+            return false
+        }
+        guard let take else { return false }
         do {
             let query = try QueryEvent.with(objectType: Sensor.objectType, "parentObjectId", id)
             let event = try AdvertiseEvent.with(object: thing)
             // This ends the earlier query for a known thing.
-            queries[id] = try communicationManager.publish(query) { incoming.yield(.retrieved($0)) }
+            queries[id] = try communicationManager.publish(query) { take(.retrieved($0)) }
             registry.things[id] = SensorRegistry.ThingRecord(event: event, parentObjectId: thing.parentObjectId)
         } catch {
             container.logger.debug("a thing is ignored", metadata: ["thing": "\(id)", "error": "\(error)"])
@@ -174,7 +187,10 @@ open class ThingSensorObservationObserverController: ThingObserverController {
         guard let observed, let thingId = sensor.parentObjectId, let record = registry.things[thingId],
             let thing = try? record.event.data.object as? Thing, sensorFilter?(sensor, thing) ?? true
         else { return isKnown && forget([id]) }
-        guard isKnown || registry.sensors.count < Self.maximumSensors else { return false }
+        guard isKnown || registry.sensors.count < Self.maximumSensors else {
+            ignored("sensors", Self.maximumSensors)
+            return false
+        }
         do {
             let event = try AdvertiseEvent.with(object: sensor)
             if !isKnown {
@@ -187,6 +203,14 @@ open class ThingSensorObservationObserverController: ThingObserverController {
             container.logger.debug("a sensor is ignored", metadata: ["sensor": "\(id)", "error": "\(error)"])
             return false
         }
+    }
+
+    private func ignored(_ objects: String, _ maximum: Int) {
+        guard let count = ignoredObjects.increment() else { return }
+        container.logger.warning(
+            "more than \(maximum) \(objects): further ones are ignored",
+            metadata: ["things and sensors ignored so far": "\(count)"]
+        )
     }
 
     // MARK: - Removing
