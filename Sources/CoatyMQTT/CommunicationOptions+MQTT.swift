@@ -20,10 +20,11 @@ extension CommunicationOptions {
         self.init(
             namespace: namespace,
             shouldEnableCrossNamespacing: shouldEnableCrossNamespacing,
-            shouldAutoStart: shouldAutoStart || mqttClientOptions.shouldTryMDNSDiscovery,
+            shouldAutoStart: shouldAutoStart,
             outboxLimits: outboxLimits
         ) { logger in
             try MQTTBinding(options: mqttClientOptions, logger: logger)
         }
+        discoversBroker = mqttClientOptions.shouldTryMDNSDiscovery
     }
 }

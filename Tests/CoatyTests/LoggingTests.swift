@@ -21,10 +21,11 @@ import Testing
         #expect(logs.map(\.logLevel) == [.debug, .info, .warning, .error, .fatal])
         #expect(logs.map(\.logMessage) == ["d", "hello", "w", "e: TimedOut()", "f: TimedOut()"])
         #expect(logs[1].logTags == ["tag1"])
-        #expect(logs.allSatisfy { $0.name == "LogCtl" && $0.logLabels?["extended"] as? Bool == true })
-        #expect(logs[0].logHost?.pid == Double(ProcessInfo.processInfo.processIdentifier))
+        #expect(logs.allSatisfy { $0.name == "LogCtl" && $0.logLabels?["operatingState"] as? String == "started" })
+        #expect(logs.allSatisfy { $0.logHost.hostname == "host-7" && $0.custom["shift"] == "night" })
+        #expect(logs[0].logHost.pid == Double(ProcessInfo.processInfo.processIdentifier))
         #expect(
-            logs[0].logHost?.agentInfo == [
+            logs[0].logHost.agentInfo == [
                 "packageInfo": ["name": "p", "version": "1"],
                 "buildInfo": ["buildDate": "today", "buildMode": "test"], "configInfo": ["serviceHost": "h"],
             ]
@@ -160,7 +161,15 @@ import Testing
 }
 
 private final class TalkativeController: Controller {
-    override func extendLogObject(log: Log) { log.logLabels = ["extended": true] }
+    private let hostname = "host-7"
+
+    override func extendLogObject(log: Log) {
+        log.logHost.hostname = hostname
+        log.logLabels = [
+            "operatingState": self.communicationManager.operatingState
+        ]
+        log.custom["shift"] = "night"
+    }
 }
 
 /// A binding that writes to the log whenever it is woken.

@@ -82,8 +82,9 @@ import Testing
         #expect(try await agents.step() == ["added there"])
         let child = try there.lifecycle.advertiseDiscoverableObject(object: job("child"))
         #expect(try await jobs.step() == ["added child"])
+        let parentless = job("orphan")
         let orphan = try there.lifecycle.advertiseDiscoverableObject(
-            object: job("orphan"),
+            object: parentless,
             shouldSetParentObjectId: false
         )
         #expect(try await jobs.step() == ["added orphan"])
@@ -95,7 +96,9 @@ import Testing
         #expect(try await agents.step() == ["removed there"])
         #expect(try await jobs.step() == ["removed child"])
         child.cancel()
-        orphan.cancel()
+        // It has no parent, so it was still there.
+        try there.lifecycle.deadvertiseDiscoverableObject(object: parentless, discoverableSubscription: orphan)
+        #expect(try await jobs.step() == ["removed orphan"])
         await there.container.shutdown()
         await here.container.shutdown()
     }

@@ -145,7 +145,33 @@ import Testing
         await answering.stop()
     }
 
-    @Test func callsAcrossNamespacesByContext() async throws {
+    /// As in other implementations: an observer with a context gets only calls whose filter matches it, and none without
+    /// filter; an observer without a context gets all.
+    @Test func callsReachTheObserversWhoseContextMatches() async throws {
+        let agent = try agent(TopicBroker())
+        let floor = CoatyObject(coreType: .CoatyObject, objectType: "com.example.Floor", objectId: .init(), name: "7")
+        let seen = Recorder<String>()
+        let observations = [
+            try agent.subscribe(.call(operation: "o", context: floor)) {
+                seen.append("context \($0.data.filter == nil)")
+            },
+            try agent.subscribe(.call(operation: "o")) { seen.append("all \($0.data.filter == nil)") },
+        ]
+        agent.start()
+        try await agent.untilOnline()
+        func filter(_ name: String) throws -> ContextFilter {
+            try ContextFilter(conditions: .property("name", .equals(.string(name))))
+        }
+        let requests = try [nil, filter("7"), filter("8")].map { filter in
+            try agent.publish(CallEvent.with(operation: "o", filter: filter)) { _ in }
+        }
+        #expect(try await seen.wait(for: 4) == ["all true", "context false", "all false", "all false"])
+        withExtendedLifetime(requests) {}
+        for observation in observations { observation.cancel() }
+        await agent.stop()
+    }
+
+    @Test func callsAcrossNamespaces() async throws {
         let broker = TopicBroker()
         let asking = try agent(broker, namespace: "one", isCross: true)
         let answering = try agent(broker, namespace: "two", isCross: true)

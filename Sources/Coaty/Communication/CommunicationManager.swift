@@ -130,6 +130,12 @@ public final class CommunicationManager: Sendable {
 
     // MARK: - State
 
+    /// The operating state: `started` from ``start()`` to ``stop()``.
+    public var operatingState: OperatingState { session.operatingState.value }
+
+    /// The communication state: `online` if ``isOnline``.
+    public var communicationState: CommunicationState { session.communicationState.value }
+
     /// Returns the operating state, followed by each change.
     public func getOperatingState() -> AsyncStream<OperatingState> { session.operatingState.stream() }
 

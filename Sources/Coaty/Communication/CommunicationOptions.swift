@@ -6,8 +6,15 @@ public struct CommunicationOptions: Sendable {
     public var namespace: String
     /// Whether events of all namespaces are observed. Publications always use the agent's own namespace.
     public var shouldEnableCrossNamespacing: Bool
-    /// Whether a container starts the communication manager when it is resolved.
-    public var shouldAutoStart: Bool
+    /// Whether a container starts the communication manager when it is resolved. Always true for a binding that
+    /// discovers its broker, whatever is set (CoatySwift developer guide).
+    public var shouldAutoStart: Bool {
+        get { isAutoStarted || discoversBroker }
+        set { isAutoStarted = newValue }
+    }
+    private var isAutoStarted: Bool
+    /// Whether the binding discovers its broker.
+    package var discoversBroker = false
     /// Limits of the publications that are queued for the connection.
     public var outboxLimits: OutboxLimits
     /// Maximum number of JSON values in a received event, including member names. An event with more values is dropped,
@@ -28,7 +35,7 @@ public struct CommunicationOptions: Sendable {
     ) {
         self.namespace = namespace
         self.shouldEnableCrossNamespacing = shouldEnableCrossNamespacing
-        self.shouldAutoStart = shouldAutoStart
+        isAutoStarted = shouldAutoStart
         self.outboxLimits = outboxLimits
         self.binding = binding
     }

@@ -28,7 +28,8 @@ public enum AnyCodable: Sendable, Hashable {
         }
     }
 
-    /// Creates the JSON value of a plain Swift value; nil if JSON can't represent it.
+    /// Creates the JSON value of a plain Swift value, or of the raw value of an enumeration; nil if JSON can't represent
+    /// it.
     public init?(any value: Any) {
         switch value {
         case let json as AnyCodable: self = json
@@ -50,6 +51,9 @@ public enum AnyCodable: Sendable, Hashable {
             self = .double(Double(float))
         case let string as String: self = .string(string)
         case let id as CoatyUUID: self = .string(id.string)
+        case let raw as any RawRepresentable:
+            guard let json = AnyCodable(any: raw.rawValue) else { return nil }
+            self = json
         case let elements as [Any]:
             var array: [AnyCodable] = []
             for element in elements {

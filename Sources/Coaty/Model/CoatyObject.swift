@@ -26,8 +26,8 @@ open class CoatyObject: Codable {
     public var locationId: CoatyUUID?
     /// Whether the object is no longer in use.
     public var isDeactivated: Bool?
-    /// Properties that the class does not declare, as JSON values. Empty for objects of a registered class.
-    public package(set) var custom: [String: AnyCodable] = [:]
+    /// Properties that the class does not declare, as JSON values. A received object of a registered class has none.
+    public var custom: [String: AnyCodable] = [:]
 
     /// Creates an object.
     ///

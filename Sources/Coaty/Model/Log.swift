@@ -13,8 +13,8 @@ open class Log: CoatyObject {
     public var logTags: [String]?
     /// Further dimensions of the entry, as plain JSON values.
     public var logLabels: [String: Any]?
-    /// The host that created the entry.
-    public var logHost: LogHost?
+    /// The host that created the entry. It is not encoded if it has no properties.
+    public var logHost: LogHost
 
     /// Creates a log entry.
     public init(
@@ -26,7 +26,7 @@ open class Log: CoatyObject {
         objectId: CoatyUUID = .init(),
         logTags: [String]? = nil,
         logLabels: [String: Any]? = nil,
-        logHost: LogHost? = nil
+        logHost: LogHost = LogHost()
     ) {
         self.logLevel = logLevel
         self.logMessage = logMessage
@@ -51,7 +51,7 @@ open class Log: CoatyObject {
         logDate = try container.decode(String.self, forKey: .logDate)
         logTags = try container.decodeIfPresent([String].self, forKey: .logTags)
         logLabels = try container.decodeDictionaryIfPresent(forKey: .logLabels)
-        logHost = try container.decodeIfPresent(LogHost.self, forKey: .logHost)
+        logHost = try container.decodeIfPresent(LogHost.self, forKey: .logHost) ?? LogHost()
         try super.init(from: decoder)
     }
 
@@ -64,7 +64,7 @@ open class Log: CoatyObject {
         try container.encode(logDate, forKey: .logDate)
         try container.encodeIfPresent(logTags, forKey: .logTags)
         try container.encodeDictionaryIfPresent(logLabels, forKey: .logLabels)
-        try container.encodeIfPresent(logHost, forKey: .logHost)
+        if logHost != LogHost() { try container.encode(logHost, forKey: .logHost) }
     }
 }
 

@@ -1,8 +1,8 @@
-import Coaty
 import CoatyMQTT
 import Foundation
 import Testing
 
+@testable import Coaty
 @testable import CoatyTestSupport
 
 /// The examples of the chapter "FAQ".
@@ -39,6 +39,7 @@ import Testing
         let container = try network.agent()
         let manager = container.communicationManager
         try await network.join(container)
+        let before = manager.session.core.withLock { $0.subscriptions.count }
         let taken = Task {
             var ids: [CoatyUUID] = []
             for await event in manager.observeDeadvertise().prefix(2) { ids += event.data.objectIds }
@@ -53,6 +54,7 @@ import Testing
         }
         #expect(try await withPatience { await taken.value }.count == 2)
         publishing.cancel()
+        #expect(manager.session.core.withLock { $0.subscriptions.count } == before, "the observation has ended")
         await network.end(container)
     }
 
@@ -62,8 +64,10 @@ import Testing
         let events = container.communicationManager.observeDeadvertise()
         let observing = Task { for await _ in events {} }
         try await network.join(container)
+        #expect(events.end == nil)
         observing.cancel()
         try await withPatience { await observing.value }
+        #expect(events.end == .cancelled)
         await network.end(container)
     }
 

@@ -6,11 +6,13 @@ import Testing
 @Suite struct SetupTests {
     /// The tests of the MQTT binding test the discovery itself.
     @Test func configuresBrokerDiscovery() throws {
-        let config = try Configuration.build { config in
+        var config = try Configuration.build { config in
             let mqttClientOptions = MQTTClientOptions(shouldTryMDNSDiscovery: true)
 
             config.communication = CommunicationOptions(mqttClientOptions: mqttClientOptions)
         }
         #expect(config.communication?.shouldAutoStart == true, "discovery starts the agent, as in the guide")
+        config.communication?.shouldAutoStart = false
+        #expect(config.communication?.shouldAutoStart == true, "the option is ignored, as in the guide")
     }
 }
