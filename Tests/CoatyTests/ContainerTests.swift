@@ -100,6 +100,25 @@ import Testing
         #expect(!agent.isConnected)
     }
 
+    /// A second caller does not return before the agent has left.
+    @Test func everyShutdownWaitsUntilTheAgentHasLeft() async throws {
+        let container = try Container.resolve(
+            components: Components(controllers: ["a": LingeringController.self]),
+            configuration: configuration()
+        )
+        let controller: LingeringController = try #require(container.getController(name: "a"))
+        let arrived = Recorder<Bool>()
+        (controller.arrived, controller.expected) = (arrived, 2)
+        container.communicationManager.start()
+        let first = Task { await container.shutdown() }
+        _ = try await arrived.wait(for: 1)
+        let second = Task { await container.shutdown() }
+        arrived.append(true)
+        await second.value
+        #expect(container.communicationManager.operatingState == .stopped && controller.hasMetAll)
+        await first.value
+    }
+
     @Test func runReturnsAfterShutdown() async throws {
         let container = try Container.resolve(configuration: configuration())
         let running = Task { try await container.run() }

@@ -3,7 +3,8 @@ import Synchronization
 
 /// The reason why a stream of events has ended.
 public enum StreamEnd: String, Sendable, Hashable {
-    /// The communication manager stopped, or the object whose values are observed was released.
+    /// The communication manager stopped, the broker closed several connections because of a request, or the object
+    /// whose values are observed was released or unregistered.
     case stopped
     /// The broker refuses the subscription of the answers to a request.
     case refused
@@ -53,6 +54,11 @@ public struct EventStream<Element: Sendable>: AsyncSequence, Sendable {
 
         /// Returns the next event; nil at the end.
         public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
+            // The end of the signals ends the observation.
+            if Task.isCancelled {
+                _ = await signals.next(isolation: actor)
+                return nil
+            }
             while true {
                 if let element = buffer.removeFirst() { return element }
                 guard await signals.next(isolation: actor) != nil else { return buffer.removeFirst() }

@@ -17,7 +17,8 @@ public final class Container {
 
     private var controllers: [(name: String, controller: Controller)] = []
     private var isStarted = false
-    private var isShutDown = false
+    /// The shutdown, once it has begun.
+    private var leaving: Task<Void, Never>?
     private nonisolated let lifecycle = Lifecycle()
     /// Ends when the container is shut down.
     private nonisolated let untilShutdown = AsyncStream.makeStream(of: Never.self)
@@ -102,20 +103,26 @@ public final class Container {
     }
 
     /// Starts the communication manager, and keeps the agent in the network until the current task is cancelled. The
-    /// agent has then left the network, and the container is shut down. Also returns after ``shutdown()``.
+    /// agent has then left the network, and the container is shut down. Also returns after ``shutdown()``. Call it
+    /// once.
     ///
-    /// It is the method that the Service protocol of swift-service-lifecycle requires.
+    /// It is the method that the Service protocol of swift-service-lifecycle requires. Its graceful shutdown does not
+    /// cancel tasks by itself: use `cancelWhenGracefulShutdown { try await container.run() }`.
     public nonisolated func run() async throws {
         communicationManager.start()
         for await _ in untilShutdown.stream {}
-        // In a task of its own, which is not cancelled: leaving takes some time.
-        await Task { await shutdown() }.value
+        await shutdown()
     }
 
-    /// Stops the communication manager, and disposes of the controllers.
+    /// Stops the communication manager, and disposes of the controllers. Returns when this is done, even if the current
+    /// task is cancelled or another task has called it first.
     public func shutdown() async {
-        guard !isShutDown else { return }
-        isShutDown = true
+        let leaving = leaving ?? Task { await leave() }
+        self.leaving = leaving
+        await leaving.value
+    }
+
+    private func leave() async {
         await communicationManager.close()
         communicationManager.setLifecycleDelegate(nil)
         lifecycle.end()
@@ -133,7 +140,7 @@ public final class Container {
         _ controllerType: Controller.Type,
         _ options: ControllerOptions? = nil
     ) throws -> Controller {
-        guard !isShutDown else { throw ConfigurationError.shutDown }
+        guard leaving == nil else { throw ConfigurationError.shutDown }
         guard !controllers.contains(where: { $0.name == name }) else {
             throw ConfigurationError.duplicateController(name)
         }

@@ -7,7 +7,8 @@
 /// }
 /// ```
 ///
-/// Its properties must not have the names of the properties in ``ObjectCore``.
+/// It encodes an object. Its properties must not have the names of the properties in ``ObjectCore``, nor `core`,
+/// `content` or `unknown`.
 public protocol CoatyContent: Codable, Sendable {
     /// The object type, for example `com.example.Job`.
     static var objectType: String { get }
@@ -51,10 +52,11 @@ public struct ObjectCore: Codable, Sendable, Hashable {
 @dynamicMemberLookup
 public struct CoatyValue<Content: CoatyContent>: Sendable {
     /// The properties of all objects.
-    public var core: ObjectCore
+    public private(set) var core: ObjectCore
     /// The properties of the type.
     public var content: Content
-    /// The properties that the type does not know. They are encoded again unchanged.
+    /// The properties that the type does not know. They are encoded again with the same values; a number that is too
+    /// large for a double can't be encoded.
     public var unknown: [String: AnyCodable] = [:]
 
     /// Creates an object.
@@ -116,8 +118,8 @@ extension CoatyValue: Codable {
         let others = properties.allKeys.filter { !names.contains($0.stringValue) }
         guard !others.isEmpty else { return }
         // Only the content itself knows its properties: they are those that it encodes.
-        let known = try JSONDocument(encoding: content).root
-        for key in others where known.member(named: key.stringValue) == nil {
+        let known = try? JSONDocument(encoding: content).root
+        for key in others where known?.member(named: key.stringValue) == nil {
             unknown[key.stringValue] = try properties.decode(AnyCodable.self, forKey: key)
         }
     }

@@ -1,11 +1,14 @@
+import Logging
+
 extension CommunicationManager {
-    /// Maximum number of calls that ``answer(_:_:)`` handles at the same time. Further calls wait.
+    /// Maximum number of calls that ``answer(_:_:)`` handles at the same time. Further calls wait, as many as an
+    /// ``EventStream`` keeps.
     static let maximumConcurrentCalls = 64
 
     /// Executes a remote operation, until the communication manager stops or the returned task is cancelled.
     ///
     /// ```swift
-    /// try agent.answer("add") { (sum: Sum) in sum.a + sum.b }
+    /// try agent.answer("greet") { (person: Person) in "Hello, \(person.name)" }
     /// ```
     ///
     /// - Parameters:
@@ -21,16 +24,15 @@ extension CommunicationManager {
         _ handler: @escaping @Sendable (Parameters) async throws(ReturnError) -> Result
     ) throws -> Task<Void, Never> {
         let calls = try observeCall(operation: operation)
-        let logger = logger
+        let report = failureReport("calls could not be answered", ["operation": "\(operation)"])
         return Task {
             await Self.concurrently(calls) { call in
                 do {
-                    try call.returnEvent(await call.outcome(handler))
+                    let outcome = try await call.outcome(handler)
+                    // Otherwise the answer would be sent at the next start.
+                    if calls.end == nil { try call.returnEvent(outcome) }
                 } catch {
-                    logger.warning(
-                        "a call could not be answered",
-                        metadata: ["operation": "\(operation)", "error": "\(error)"]
-                    )
+                    report(error)
                 }
             }
         }
@@ -46,23 +48,31 @@ extension CommunicationManager {
         _ objects: @escaping @Sendable () async -> [CoatyValue<Content>]
     ) -> Task<Void, Never> {
         let requests = observeDiscover()
-        let logger = logger
+        let report = failureReport("Discover events could not be answered", ["objectType": "\(Content.objectType)"])
         return Task {
             await Self.concurrently(requests) { request in
-                guard request.data.mayAsk(for: Content.self) else { return }
-                for object in await objects() {
+                let asked = request.data
+                guard asked.mayAsk(for: Content.self) else { return }
+                for object in await objects() where asked.asks(for: object.core) {
                     do {
                         let answer = try ResolveEvent.with(object: object)
-                        guard (try? request.checkFits(answer)) != nil else { continue }
-                        try request.resolve(answer)
+                        if requests.end == nil { try request.resolve(answer) }
                     } catch {
-                        logger.warning(
-                            "a Discover event could not be answered",
-                            metadata: ["object": "\(object.objectId)", "error": "\(error)"]
-                        )
+                        report(error)
                     }
                 }
             }
+        }
+    }
+
+    /// Returns a function that logs errors, at counts 1, 2, 4, 8…: other agents cause them.
+    private func failureReport(_ message: Logger.Message, _ metadata: Logger.Metadata) -> @Sendable (any Error) -> Void
+    {
+        let (logger, counter) = (logger, DoublingCounter())
+        return { error in
+            guard let count = counter.increment() else { return }
+            let details: Logger.Metadata = ["error": "\(DropLog.short("\(error)"))", "so far": "\(count)"]
+            logger.warning(message, metadata: metadata.merging(details) { $1 })
         }
     }
 
@@ -74,6 +84,8 @@ extension CommunicationManager {
         await withTaskGroup(of: Void.self) { group in
             var running = 0
             for await event in events {
+                // Events that arrived before the end are not handled after it.
+                guard events.end == nil else { break }
                 if running == maximumConcurrentCalls { await group.next() } else { running += 1 }
                 group.addTask { await handle(event) }
             }
@@ -93,6 +105,7 @@ extension CommunicationManager {
         _ parameters: Parameters,
         timeout: Duration
     ) async throws(CallError) -> Result {
+        guard !Task.isCancelled else { throw .cancelled }
         let (answers, continuation) = EventStream.makeStream(of: ReturnEvent.self) { $0.payload.footprint }
         let request: PendingRequest
         do {
@@ -103,7 +116,8 @@ extension CommunicationManager {
             throw .notSent(error)
         }
         defer { request.cancel() }
-        guard request.delivery == .sent else { throw .notSent(CommunicationError.offline) }
+        // A deferred call may have left meanwhile.
+        if request.delivery == .deferred, request.withdraw() { throw .notSent(CommunicationError.offline) }
         let deadline = Deadline(after: timeout) { continuation.finish(.timeLimit) }
         defer { deadline.cancel() }
         for await answer in answers {
@@ -130,7 +144,8 @@ public enum CallError: Error, Sendable {
     case notSent(any Error)
     /// No agent answered in time.
     case timeout
-    /// The connection was lost, or the communication manager stopped, before an agent answered.
+    /// The connection was lost, the broker refused the subscription of the answer, or the communication manager
+    /// stopped, before an agent answered.
     case disconnected
     /// The calling task was cancelled.
     case cancelled
@@ -162,7 +177,12 @@ extension CallEvent {
         } catch {
             return try .with(error: error)
         }
-        return try ReturnEvent(payload: Payload(encoding: ["result": result]))
+        do {
+            return try ReturnEvent(payload: Payload(encoding: ["result": result]))
+        } catch {
+            // The internal error of JSON-RPC 2.0.
+            return try .with(error: ReturnError(code: -32603, message: "the result can't be encoded"))
+        }
     }
 }
 
@@ -187,7 +207,11 @@ extension ReturnError {
 extension DiscoverEventData {
     /// Returns whether an object of a type may be asked for: by its type, or by an id alone.
     fileprivate func mayAsk<Content: CoatyContent>(for type: Content.Type) -> Bool {
-        guard isDiscoveringTypes() || objectTypes != nil || coreTypes != nil else { return true }
-        return isObjectTypeCompatible(Content.objectType) || isCoreTypeCompatible(Content.coreType)
+        objectTypes?.contains(Content.objectType) ?? coreTypes?.contains(Content.coreType) ?? true
+    }
+
+    /// Returns whether an object of a type that may be asked for has the ids.
+    fileprivate func asks(for core: ObjectCore) -> Bool {
+        (objectId == nil || objectId == core.objectId) && (externalId == nil || externalId == core.externalId)
     }
 }

@@ -43,7 +43,10 @@ public struct ValueStream<Event: CommunicationEvent, Content: CoatyContent>: Asy
             isolation actor: isolated (any Actor)?
         ) async throws(SubscriptionRefused) -> CoatyValue<Content>? {
             while let event = await iterator.next(isolation: actor) {
-                guard let object = event.payload.json["object"] else { continue }
+                // A channel may also have objects of other types.
+                guard let object = event.payload.json["object"],
+                    object["objectType"]?.isString(Content.objectType) ?? false
+                else { continue }
                 do {
                     return try PayloadCoder.decode(from: object)
                 } catch {

@@ -40,6 +40,8 @@ struct JSONTree {
     }
 
     private(set) var values: ContiguousArray<Value> = [Value(parent: -1)]
+    /// The first value that was encoded as two kinds. Such types can't be encoded; Foundation ends the process.
+    private(set) var conflict: (index: Int, first: Kind, second: Kind)?
     /// The names, and the values without parts, in the order in which they are encoded.
     private(set) var text: [UInt8] = []
 
@@ -80,10 +82,11 @@ struct JSONTree {
 
     /// Begins an array or object, or continues one that has begun.
     mutating func open(_ kind: Kind, at index: Int) {
-        precondition(
-            values[index].kind == .unset || values[index].kind == kind,
-            "a value can't be encoded as both \(values[index].kind) and \(kind)"
-        )
+        if values[index].kind != kind { set(kind, at: index) }
+    }
+
+    private mutating func set(_ kind: Kind, at index: Int) {
+        if values[index].kind != .unset, conflict == nil { conflict = (index, values[index].kind, kind) }
         values[index].kind = kind
     }
 
@@ -95,14 +98,14 @@ struct JSONTree {
 
     mutating func set(_ string: String, at index: Int) {
         values[index].text = writeString(string)
-        values[index].kind = .string
+        set(.string, at: index)
     }
 
     mutating func set(number: some CustomStringConvertible, at index: Int) {
         let start = text.count
         text.append(contentsOf: number.description.utf8)
         values[index].text = Range(start: start, end: text.count)
-        values[index].kind = .number
+        set(.number, at: index)
     }
 
     /// - Throws: `EncodingError` if the number is not finite.
@@ -131,7 +134,7 @@ struct JSONTree {
         let start = text.count
         text.append(contentsOf: UnsafeBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
         values[index].text = Range(start: start, end: text.count)
-        values[index].kind = kind
+        set(kind, at: index)
     }
 
     private mutating func writeString(_ string: String) -> Range {

@@ -70,6 +70,13 @@ extension JSONDocument {
         func failure(_ reason: String, _ cause: JSONSyntaxError? = nil) -> EncodingError {
             .invalidValue(value, .init(codingPath: [], debugDescription: reason, underlyingError: cause))
         }
+        if let (index, first, second) = box.tree.conflict {
+            let context = EncodingError.Context(
+                codingPath: box.tree.path(to: index),
+                debugDescription: "encoded as both \(first) and \(second)"
+            )
+            throw EncodingError.invalidValue(value, context)
+        }
         guard box.tree.values[0].kind != .unset else { throw failure("\(Value.self) encodes nothing") }
         var writer = JSONTreeWriter(box.tree)
         do throws(JSONSyntaxError) {

@@ -17,6 +17,11 @@ private struct Alarm: CoatyContent {
     var level: String
 }
 
+private enum Plain: String, CoatyContent {
+    static let objectType = "com.example.values.Plain"
+    case a
+}
+
 private struct Sum: Codable {
     let a: Int
     let b: Int
@@ -199,6 +204,50 @@ private struct Sum: Codable {
             return cause is PayloadError
         }
         await agent.stop()
+    }
+
+    @Test func resultsThatCanNotBeEncodedAreErrors() async throws {
+        let agent = try await agent()
+        try agent.answer("divide") { (numbers: [Double]) in numbers[0] / numbers[1] }
+        await #expect { try await agent.call("divide", [1, 0], timeout: .seconds(60)) as Double } throws: { error in
+            guard case CallError.failed(let error) = error else { return false }
+            return error.code == -32603
+        }
+        await agent.stop()
+    }
+
+    /// Another agent can't keep a cancelled service alive by calling it.
+    @Test func cancelledServicesEndAlthoughCallsAreWaiting() async throws {
+        let agent = try await agent()
+        let handled = Recorder<Int>()
+        let service = try agent.answer("next") { (number: [Int]) in
+            handled.append(number[0])
+            if number[0] == 0 { try? await Task.sleep(for: .seconds(600)) }
+            return number[0]
+        }
+        let requests = try (0..<200).map {
+            try agent.publish(CallEvent.with(operation: "next", parameters: [.init($0 / 100)])) { _ in }
+        }
+        try await withPatience {
+            while handled.values.count < CommunicationManager.maximumConcurrentCalls { await Task.yield() }
+        }
+        service.cancel()
+        try await withPatience { await service.value }
+        #expect(handled.values.count < 200)
+        withExtendedLifetime(requests) {}
+        await agent.stop()
+    }
+
+    @Test func emptyIdsSelectNothing() async throws {
+        let agent = try await agent()
+        agent.answerDiscover { [CoatyValue(Job(urgency: 1), name: "Repair")] }
+        let answers = try agent.publishDiscover(.with(externalId: ""), timeLimit: .milliseconds(50))
+        for await _ in answers { Issue.record("an object without external id") }
+        await agent.stop()
+    }
+
+    @Test func contentThatIsNoObjectIsNotEncoded() {
+        #expect(throws: EncodingError.self) { try PayloadCoder.encode(CoatyValue(Plain.a, name: "n")) }
     }
 
     /// More calls than are handled at the same time.
