@@ -80,10 +80,10 @@ private final class Agent: Sendable {
             let encoded = try? JSONDocument(encoding: value)
         else { return }
         guard let scanned = try? JSONDocument(encoded.bytes) else { preconditionFailure("the encoder wrote no JSON") }
-        // 1.0 is written as 1, which is another value.
+        // 1.0 is written as 1 and -0.0 as -0, which are read as integers.
         let again = AnyCodable(encoded.root)
         precondition(again == AnyCodable(scanned.root))
-        precondition((try? JSONDocument(encoding: again).bytes) == encoded.bytes)
+        precondition((try? JSONDocument(encoding: again)).map { AnyCodable($0.root) } == again)
         precondition(
             scanned.nodes.elementsEqual(encoded.nodes) {
                 $0.start == $1.start && $0.end == $1.end && $0.next == $1.next && $0.kind == $1.kind
