@@ -132,7 +132,7 @@ screenshots: deps-browser ## take the README's screenshots of the console again
 
 # Nothing else should use the processors during the run.
 bench: deps-bench ## compare the gateway with C programs and with bridges in Node and Python; WORK="advertise fanout" runs some, WORK=run measures make run
-	for product in coaty-gateway hello-world filter-bench routing-bench; do swift build -c release --product $$product || exit; done
+	for product in coaty-gateway hello-world filter-bench coding-bench routing-bench; do swift build -c release --product $$product || exit; done
 	Benchmarks/run --rounds $(BENCH_ROUNDS) --seconds $(BENCH_SECONDS) $(WORK)
 
 # Builds both programs itself, after it has found that the numbers apply to this compiler.

@@ -236,7 +236,7 @@ SERVED = {
     "discover": Gateway.discover,
 }
 # What is counted in hot-paths, by name.
-REPEATED = {"filter-match": "filter", "decode": "decode"}
+REPEATED = {"filter-match": "filter", "decode": "decode", "decode-object": "object", "encode-object": "encode"}
 PATHS = [*SERVED, *REPEATED]
 
 

@@ -1,4 +1,4 @@
-"""The output of the programs that measure one subject by themselves: filters, TLS."""
+"""The output of the programs that measure one subject by themselves: filters, decoding and encoding, TLS."""
 
 import sys
 
@@ -11,6 +11,7 @@ SECONDS = 900
 def run(_):
     commands = {
         "filters": ("Filters", [program("filter-bench")]),
+        "coding": ("Decoding and encoding", [program("coding-bench")]),
         "tls": ("TLS", [FOLDER / "tls" / "run", program("coaty-gateway")]),
     }
     for key, (title, command) in commands.items():

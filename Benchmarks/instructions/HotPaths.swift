@@ -3,7 +3,7 @@ import Foundation
 
 /// Repeats an operation of the library, so that callgrind can count its instructions.
 ///
-/// usage: hot-paths filter|decode COUNT
+/// usage: hot-paths filter|decode|object|encode COUNT
 @main
 enum HotPaths {
     private static let event = #"""
@@ -17,6 +17,8 @@ enum HotPaths {
         switch arguments[1] {
         case "filter": try filter(count)
         case "decode": try decode(count)
+        case "object": try object(count)
+        case "encode": try encode(count)
         default: exit(2)
         }
     }
@@ -46,4 +48,35 @@ enum HotPaths {
             guard object?.member(named: "objectId") != nil, object?.member(named: "coreType") != nil else { exit(1) }
         }
     }
+
+    /// Decodes the typed object of a checked payload.
+    private static func object(_ count: Int) throws {
+        guard let json = try Payload(Array(event.utf8)).json.member(named: "object") else { exit(1) }
+        for _ in 0..<count {
+            guard try PayloadCoder.decode(CoatyValue<Thermometer>.self, from: json).floor == 6 else { exit(1) }
+        }
+    }
+
+    /// Encodes a typed object into a checked payload.
+    private static func encode(_ count: Int) throws {
+        let thermometer = Thermometer(status: "on", floor: 6, value: 21.5, labels: .init(site: "north", room: "7.1"))
+        let value = CoatyValue(thermometer, name: "hall 7")
+        for _ in 0..<count {
+            guard try AdvertiseEvent.with(object: value).payload.bytes.count > 200 else { exit(1) }
+        }
+    }
+}
+
+private struct Thermometer: CoatyContent {
+    static let objectType = "com.example.Thermometer"
+
+    struct Labels: Codable {
+        var site: String
+        var room: String
+    }
+
+    var status: String
+    var floor: Int
+    var value: Double
+    var labels: Labels
 }

@@ -43,6 +43,8 @@ public struct ObjectCore: Codable, Sendable, Hashable {
     enum CodingKeys: String, CodingKey, CaseIterable {
         case coreType, objectType, objectId, name, externalId, parentObjectId, locationId, isDeactivated
     }
+
+    fileprivate static let names = Set(CodingKeys.allCases.map(\.rawValue))
 }
 
 /// An object as a value: the properties of all objects, those of its type, and those that its type does not know.
@@ -98,8 +100,6 @@ extension CoatyValue: Equatable where Content: Equatable {}
 extension CoatyValue: Hashable where Content: Hashable {}
 
 extension CoatyValue: Codable {
-    private static var coreNames: Set<String> { Set(ObjectCore.CodingKeys.allCases.map(\.rawValue)) }
-
     /// Decodes an object.
     ///
     /// - Throws: `DecodingError`, also if the object has another type.
@@ -114,8 +114,7 @@ extension CoatyValue: Codable {
         }
         content = try Content(from: decoder)
         let properties = try decoder.container(keyedBy: JSONKey.self)
-        let names = Self.coreNames
-        let others = properties.allKeys.filter { !names.contains($0.stringValue) }
+        let others = properties.allKeys.filter { !ObjectCore.names.contains($0.stringValue) }
         guard !others.isEmpty else { return }
         // Only the content itself knows its properties: they are those that it encodes.
         let known = try? JSONDocument(encoding: content).root
