@@ -50,14 +50,8 @@ final class DemoGreenhouse: ObjectLifecycleController {
 
     private func answer(_ queries: EventStream<QueryEvent>) async {
         for await query in queries {
-            let asked = query.data
-            let candidates = objects.filter {
-                asked.isObjectTypeCompatible($0.objectType) || asked.isCoreTypeCompatible($0.coreType)
-            }
             attempt {
-                let found = try ObjectMatcher.objects(candidates, matching: asked.objectFilter)
-                // An empty answer would count as the answer of an agent that has found objects.
-                if !found.isEmpty { try query.retrieve(.with(objects: found)) }
+                if let answer = try query.answer(from: objects) { try query.retrieve(answer) }
             }
         }
     }
