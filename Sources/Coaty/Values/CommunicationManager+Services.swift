@@ -13,10 +13,9 @@ extension CommunicationManager {
     ///
     /// - Parameters:
     ///   - operation: the name of the operation.
-    ///   - handler: executes a call. Its argument is decoded from the parameters, and its result is encoded: by named
-    ///     parameters if the type encodes an object, by positional ones if it encodes an array. Up to 64 calls are
-    ///     executed at the same time. A call whose parameters do not match is answered with
-    ///     ``RemoteCallErrorCode/invalidParameters`` and the reason.
+    ///   - handler: executes a call. Its argument is decoded from the parameters: from named ones if its type decodes
+    ///     an object, from positional ones if it decodes an array. Up to 64 calls are executed at the same time. A call
+    ///     whose parameters do not match is answered with ``RemoteCallErrorCode/invalidParameters`` and the reason.
     /// - Throws: ``CommunicationError/invalidName(_:)``
     @discardableResult
     public func answer<Parameters: Decodable & Sendable, Result: Encodable & Sendable>(
