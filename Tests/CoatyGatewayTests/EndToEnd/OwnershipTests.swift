@@ -134,12 +134,15 @@ import Testing
             try scene.post("/v1/deadvertise", #"{"objectIds":["\#(id)"]}"#, as: who)
         }
         #expect(try advertise("first", "ann").status == 202)
-        for _ in 0..<2 {
-            for refused in [try advertise("taken", "bob"), try deadvertise("bob")] {
+        for isKnown in [false, true] {
+            for (refused, hasType) in [(try advertise("taken", "bob"), true), (try deadvertise("bob"), isKnown)] {
                 #expect(refused.status == 403 && refused.problem == "forbidden")
+                // The type of an object that the registry does not have yet is unknown, so that a grant for all types
+                // may be what is missing.
+                guard hasType else { continue }
                 #expect((refused.json?["missing"] as? String)?.contains("others: true") ?? false, "\(refused.text)")
             }
-            // The result is the same when the registry has the object.
+            // The status is the same when the registry has the object.
             try waitUntil("the object is known") { try scene.get("/v1/objects/\(id)", as: "keeper").status == 200 }
         }
         // The same applies to other transports.
