@@ -279,8 +279,9 @@ import Testing
             #"{"object":\#(RoutingScene.context("emergency"))}"#
         )
         try waitUntil("it is reported") { try scene.context()["otherRouters"] as? [String] == [other] }
-        #expect(scene.gateway.log.contains("another agent routes this IO context too"))
-        #expect(scene.gateway.log.contains(other))
+        try waitUntil("it is logged") {
+            scene.gateway.log.contains("another agent routes this IO context too") && scene.gateway.log.contains(other)
+        }
         let whole = try scene.context()
         #expect(whole["hosted"] as? Bool == true)
         #expect(try scene.state() == "normal")
