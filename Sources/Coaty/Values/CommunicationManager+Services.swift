@@ -1,5 +1,3 @@
-import Logging
-
 extension CommunicationManager {
     /// Maximum number of calls that ``answer(_:_:)`` handles at the same time. Further calls wait, as many as an
     /// ``EventStream`` keeps.
@@ -23,7 +21,7 @@ extension CommunicationManager {
         _ handler: @escaping @Sendable (Parameters) async throws(ReturnError) -> Result
     ) throws -> Task<Void, Never> {
         let calls = try observeCall(operation: operation)
-        let report = failureReport("calls could not be answered", ["operation": "\(operation)"])
+        let (logger, failures) = (logger, DoublingCounter())
         return Task {
             await Self.concurrently(calls) { call in
                 do {
@@ -31,7 +29,11 @@ extension CommunicationManager {
                     // Otherwise the answer would be sent at the next start.
                     if calls.end == nil { try call.returnEvent(outcome) }
                 } catch {
-                    report(error)
+                    guard let count = failures.increment() else { return }
+                    logger.warning(
+                        "a call could not be answered",
+                        metadata: ["operation": "\(operation)", "error": "\(error)", "so far": "\(count)"]
+                    )
                 }
             }
         }
@@ -47,7 +49,7 @@ extension CommunicationManager {
         _ objects: @escaping @Sendable () async -> [CoatyValue<Content>]
     ) -> Task<Void, Never> {
         let requests = observeDiscover()
-        let report = failureReport("Discover events could not be answered", ["objectType": "\(Content.objectType)"])
+        let (logger, failures) = (logger, DoublingCounter())
         return Task {
             await Self.concurrently(requests) { request in
                 let asked = request.data
@@ -57,21 +59,14 @@ extension CommunicationManager {
                         let answer = try ResolveEvent.with(object: object)
                         if requests.end == nil { try request.resolve(answer) }
                     } catch {
-                        report(error)
+                        guard let count = failures.increment() else { continue }
+                        logger.warning(
+                            "a Discover event could not be answered",
+                            metadata: ["object": "\(object.objectId)", "error": "\(error)", "so far": "\(count)"]
+                        )
                     }
                 }
             }
-        }
-    }
-
-    /// Returns a function that logs errors, at counts 1, 2, 4, 8…: other agents cause them.
-    private func failureReport(_ message: Logger.Message, _ metadata: Logger.Metadata) -> @Sendable (any Error) -> Void
-    {
-        let (logger, counter) = (logger, DoublingCounter())
-        return { error in
-            guard let count = counter.increment() else { return }
-            let details: Logger.Metadata = ["error": "\(DropLog.short("\(error)"))", "so far": "\(count)"]
-            logger.warning(message, metadata: metadata.merging(details) { $1 })
         }
     }
 

@@ -9,7 +9,9 @@ import Testing
         .deletingLastPathComponent().deletingLastPathComponent()
 
     /// Source folders of agents that are not part of the gateway.
-    private static let foreign = ["Sources/CoatySensorThings/", "Sources/Coaty/Controllers/", "Sources/Coaty/Logging/"]
+    private static let foreign = [
+        "Sources/CoatySensorThings/", "Sources/Coaty/Controllers/", "Sources/Coaty/Logging/", "Sources/Coaty/Values/",
+    ]
 
     /// Lines at `notice` that require action, and the files that log them.
     private static let notices = [
