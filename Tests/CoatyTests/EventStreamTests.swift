@@ -88,11 +88,9 @@ import Testing
         agent.start()
         let link = try #require(binding.link)
         link.opened()
-        while link.nextOperation() != nil {}
+        link.settle()
         let answers = try agent.publishDiscover(.with(coreTypes: [.Task]))
-        while let operation = link.nextOperation() {
-            if case .subscribe(let filters, let ticket) = operation { link.subscribed(ticket, refused: filters) }
-        }
+        for (filters, ticket) in link.takeSubscriptions() { link.subscribed(ticket, refused: filters) }
         try await withPatience { for await _ in answers {} }
         #expect(answers.end == .refused)
         await agent.stop()

@@ -1,6 +1,6 @@
 /// A value that an IO source sends to IO actors.
 public struct IoValueEvent: Sendable {
-    enum Content: Sendable {
+    private enum Content: Sendable {
         case json(JSONDocument)
         case raw([UInt8])
     }
@@ -29,7 +29,7 @@ public struct IoValueEvent: Sendable {
     public var isRaw: Bool { json == nil }
 
     /// The value in its checked text; nil for raw bytes.
-    package var json: JSONView? {
+    private var json: JSONView? {
         if case .json(let document) = content { document.root } else { nil }
     }
 

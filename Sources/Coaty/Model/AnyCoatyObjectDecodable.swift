@@ -17,11 +17,20 @@ public struct AnyCoatyObjectDecodable: Decodable {
         }
         let coreType = try discriminators.decode(CoreType.self, forKey: .coreType)
         object = try coreType.objectClass.init(from: decoder)
-        let properties = try decoder.container(keyedBy: JSONKey.self)
         let known = coreType.propertyNames
-        for key in properties.allKeys where !known.contains(key.stringValue) {
-            object.custom[key.stringValue] = try properties.decode(AnyCodable.self, forKey: key)
+        object.custom = try decoder.properties { known.contains($0) }
+    }
+}
+
+extension Decoder {
+    /// Decodes the members of an object, except known ones, as JSON values.
+    func properties(except isKnown: (String) -> Bool) throws -> [String: AnyCodable] {
+        let container = try container(keyedBy: JSONKey.self)
+        var properties: [String: AnyCodable] = [:]
+        for key in container.allKeys where !isKnown(key.stringValue) {
+            properties[key.stringValue] = try container.decode(AnyCodable.self, forKey: key)
         }
+        return properties
     }
 }
 

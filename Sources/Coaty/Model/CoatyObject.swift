@@ -43,9 +43,7 @@ open class CoatyObject: Codable {
         self.name = name
     }
 
-    enum CodingKeys: String, CodingKey, CaseIterable {
-        case coreType, objectType, objectId, name, externalId, parentObjectId, locationId, isDeactivated
-    }
+    typealias CodingKeys = ObjectCore.CodingKeys
 
     /// Decodes the properties of all objects.
     public required init(from decoder: any Decoder) throws {

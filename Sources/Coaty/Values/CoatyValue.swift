@@ -113,14 +113,9 @@ extension CoatyValue: Codable {
             )
         }
         content = try Content(from: decoder)
-        let properties = try decoder.container(keyedBy: JSONKey.self)
-        let others = properties.allKeys.filter { !ObjectCore.names.contains($0.stringValue) }
-        guard !others.isEmpty else { return }
         // Only the content itself knows its properties: they are those that it encodes.
         let known = try? JSONDocument(encoding: content).root
-        for key in others where known?.member(named: key.stringValue) == nil {
-            unknown[key.stringValue] = try properties.decode(AnyCodable.self, forKey: key)
-        }
+        unknown = try decoder.properties { ObjectCore.names.contains($0) || known?.member(named: $0) != nil }
     }
 
     /// Encodes the object.

@@ -33,13 +33,11 @@ enum JSONNumber {
     /// Returns the number if its value is an integer that fits, however it is written: `1e2` and `100.0` are 100.
     ///
     /// Foundation's rule: up to 2^53 the nearest double is decisive, beyond it the decimal digits.
-    static func integralValue<Integer: FixedWidthInteger>(
-        _ text: Span<UInt8>,
-        as: Integer.Type = Integer.self
-    ) -> Integer? {
+    static func integralValue<Integer: FixedWidthInteger>(_ text: Span<UInt8>) -> Integer? {
         if let integer = integer(text, as: Integer.self) { return integer }
-        guard let integer = Integer(exactly: double(text)) else { return nil }
-        guard double(text).magnitude >= 0x1p53 else { return integer }
+        let double = double(text)
+        guard let integer = Integer(exactly: double) else { return nil }
+        guard double.magnitude >= 0x1p53 else { return integer }
         guard let decimal = Decimal(text), decimal.exponent < 40 else { return nil }
         var magnitude = Integer.Magnitude(exactly: decimal.significand)
         for _ in 0..<max(0, decimal.exponent) {

@@ -123,11 +123,9 @@ private struct Sum: Codable {
         agent.start()
         let link = try #require(binding.link)
         link.opened()
-        while link.nextOperation() != nil {}
+        link.settle()
         let jobs = try agent.advertised(Job.self)
-        while let operation = link.nextOperation() {
-            if case .subscribe(let filters, let ticket) = operation { link.subscribed(ticket, refused: filters) }
-        }
+        for (filters, ticket) in link.takeSubscriptions() { link.subscribed(ticket, refused: filters) }
         await #expect(throws: SubscriptionRefused()) { for try await _ in jobs {} }
         await agent.stop()
     }
