@@ -6,7 +6,7 @@ import Testing
 @Suite struct ObjectMatcherTests {
     private static func lines(_ kind: String) throws -> [JSONView] {
         let url = URL(filePath: #filePath).deletingLastPathComponent().appending(
-            path: "../Fixtures/golden/matcher.jsonl"
+            path: "../../Fixtures/golden/matcher.jsonl"
         )
         return try String(contentsOf: url, encoding: .utf8).split(separator: "\n")
             .map { try JSONDocument(Array($0.utf8)).root }
