@@ -1,11 +1,57 @@
 public import Coaty
 
 /// An instrument that observes one property of the world. Its parent object is its ``Thing``.
-open class Sensor: CoatyObject {
+///
+/// Its properties are those of ``SensorContent``.
+open class Sensor: ContentObject<SensorContent> {
     /// `coaty.sensorThings.Sensor`
     open override class var objectType: String {
         register(objectType: SensorThingsTypes.OBJECT_TYPE_SENSOR, with: Sensor.self)
     }
+
+    /// Creates a sensor.
+    public init(
+        description: String,
+        encodingType: String,
+        metadata: AnyCodable,
+        unitOfMeasurement: UnitOfMeasurement,
+        observationType: ObservationType,
+        observedArea: Polygon? = nil,
+        phenomenonTime: CoatyTimeInterval? = nil,
+        resultTime: CoatyTimeInterval? = nil,
+        observedProperty: ObservedProperty,
+        name: String,
+        objectId: CoatyUUID = .init(),
+        externalId: String? = nil,
+        parentObjectId: CoatyUUID? = nil,
+        objectType: String = Sensor.objectType
+    ) {
+        let content = SensorContent(
+            description: description,
+            encodingType: encodingType,
+            metadata: metadata,
+            unitOfMeasurement: unitOfMeasurement,
+            observationType: observationType,
+            observedProperty: observedProperty
+        )
+        super.init(content, coreType: .CoatyObject, objectType: objectType, objectId: objectId, name: name)
+        self.observedArea = observedArea
+        self.phenomenonTime = phenomenonTime
+        self.resultTime = resultTime
+        self.externalId = externalId
+        self.parentObjectId = parentObjectId
+    }
+
+    /// Decodes the object.
+    public required init(from decoder: any Decoder) throws {
+        try super.init(from: decoder)
+    }
+}
+
+/// The properties of a ``Sensor``.
+public struct SensorContent: CoatyContent, Hashable {
+    /// `coaty.sensorThings.Sensor`
+    public static let objectType = SensorThingsTypes.OBJECT_TYPE_SENSOR
 
     /// A text for people.
     public var description: String
@@ -26,69 +72,20 @@ open class Sensor: CoatyObject {
     /// The property that all observations measure.
     public var observedProperty: ObservedProperty
 
-    /// Creates a sensor.
+    /// Creates the properties; optional ones can be set afterwards.
     public init(
         description: String,
         encodingType: String,
         metadata: AnyCodable,
         unitOfMeasurement: UnitOfMeasurement,
         observationType: ObservationType,
-        observedArea: Polygon? = nil,
-        phenomenonTime: CoatyTimeInterval? = nil,
-        resultTime: CoatyTimeInterval? = nil,
-        observedProperty: ObservedProperty,
-        name: String,
-        objectId: CoatyUUID = .init(),
-        externalId: String? = nil,
-        parentObjectId: CoatyUUID? = nil,
-        objectType: String = Sensor.objectType
+        observedProperty: ObservedProperty
     ) {
         self.description = description
         self.encodingType = encodingType
         self.metadata = metadata
         self.unitOfMeasurement = unitOfMeasurement
         self.observationType = observationType
-        self.observedArea = observedArea
-        self.phenomenonTime = phenomenonTime
-        self.resultTime = resultTime
         self.observedProperty = observedProperty
-        super.init(coreType: .CoatyObject, objectType: objectType, objectId: objectId, name: name)
-        self.externalId = externalId
-        self.parentObjectId = parentObjectId
-    }
-
-    private enum Keys: String, CodingKey {
-        case description, encodingType, metadata, unitOfMeasurement, observationType
-        case observedArea, phenomenonTime, resultTime, observedProperty
-    }
-
-    /// Decodes a sensor.
-    public required init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: Keys.self)
-        description = try container.decode(String.self, forKey: .description)
-        encodingType = try container.decode(String.self, forKey: .encodingType)
-        metadata = try container.decode(AnyCodable.self, forKey: .metadata)
-        unitOfMeasurement = try container.decode(UnitOfMeasurement.self, forKey: .unitOfMeasurement)
-        observationType = try container.decode(ObservationType.self, forKey: .observationType)
-        observedArea = try container.decodeIfPresent(Polygon.self, forKey: .observedArea)
-        phenomenonTime = try container.decodeIfPresent(CoatyTimeInterval.self, forKey: .phenomenonTime)
-        resultTime = try container.decodeIfPresent(CoatyTimeInterval.self, forKey: .resultTime)
-        observedProperty = try container.decode(ObservedProperty.self, forKey: .observedProperty)
-        try super.init(from: decoder)
-    }
-
-    /// Encodes the sensor.
-    open override func encode(to encoder: any Encoder) throws {
-        try super.encode(to: encoder)
-        var container = encoder.container(keyedBy: Keys.self)
-        try container.encode(description, forKey: .description)
-        try container.encode(encodingType, forKey: .encodingType)
-        try container.encode(metadata, forKey: .metadata)
-        try container.encode(unitOfMeasurement, forKey: .unitOfMeasurement)
-        try container.encode(observationType, forKey: .observationType)
-        try container.encodeIfPresent(observedArea, forKey: .observedArea)
-        try container.encodeIfPresent(phenomenonTime, forKey: .phenomenonTime)
-        try container.encodeIfPresent(resultTime, forKey: .resultTime)
-        try container.encode(observedProperty, forKey: .observedProperty)
     }
 }

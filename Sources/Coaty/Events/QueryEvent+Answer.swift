@@ -24,7 +24,7 @@ extension QueryEvent {
                 reason: "must not have more than \(Self.maximumJoins) elements"
             )
         }
-        if let join = joins.first(where: { CoatyObject.CodingKeys(rawValue: $0.asProperty) != nil }) {
+        if let join = joins.first(where: { ObjectCore.propertyNames.contains($0.asProperty) }) {
             throw PayloadError.invalid(
                 pointer: "/objectJoinConditions",
                 reason: "asProperty must not be \(join.asProperty), which all objects have"

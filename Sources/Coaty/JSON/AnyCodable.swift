@@ -110,6 +110,12 @@ extension AnyCodable {
         }
     }
 
+    /// Returns the JSON values of plain Swift values. A value that JSON can't represent becomes NaN, so that encoding it
+    /// throws.
+    static func members(_ values: [String: Any]) -> [String: AnyCodable] {
+        values.mapValues { AnyCodable(any: $0) ?? .double(.nan) }
+    }
+
     /// Creates a Boolean value.
     public init(_ bool: Bool) { self = .bool(bool) }
 
@@ -208,30 +214,5 @@ extension AnyCodable: Codable {
         case .array(let elements): try container.encode(elements)
         case .object(let members): try container.encode(members)
         }
-    }
-}
-
-extension KeyedDecodingContainer {
-    /// Decodes a member that contains any JSON object as plain Swift values.
-    func decodeDictionaryIfPresent(forKey key: Key) throws -> [String: Any]? {
-        guard let json = try decodeIfPresent(AnyCodable.self, forKey: key) else { return nil }
-        guard case .object(let members) = json else {
-            throw DecodingError.dataCorruptedError(forKey: key, in: self, debugDescription: "not a JSON object")
-        }
-        return members.mapValues(\.value)
-    }
-}
-
-extension KeyedEncodingContainer {
-    /// Encodes plain Swift values as a JSON object.
-    ///
-    /// - Throws: `EncodingError.invalidValue` if JSON can't represent a value.
-    mutating func encodeDictionaryIfPresent(_ dictionary: [String: Any]?, forKey key: Key) throws {
-        guard let dictionary else { return }
-        guard let json = AnyCodable(any: dictionary) else {
-            let context = EncodingError.Context(codingPath: codingPath + [key], debugDescription: "not a JSON value")
-            throw EncodingError.invalidValue(dictionary, context)
-        }
-        try encode(json, forKey: key)
     }
 }

@@ -267,7 +267,8 @@ public struct JSONView: Sendable {
         document.duplicateMember(within: index).map { JSONView(document: document, index: $0) }
     }
 
-    private func member(named name: UnsafeBufferPointer<UInt8>) -> JSONView? {
+    /// Returns the member of an object with a name in UTF-8; of several, the last.
+    func member(named name: UnsafeBufferPointer<UInt8>) -> JSONView? {
         document.member(named: name, of: index).map { JSONView(document: document, index: $0) }
     }
 

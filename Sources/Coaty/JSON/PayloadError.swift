@@ -33,7 +33,7 @@ extension PayloadError {
     /// Maximum size, in bytes, of texts that are quoted in errors.
     fileprivate static let maximumExcerpt = 1024
 
-    static func missing(_ name: StaticString, in view: JSONView) -> PayloadError {
+    static func missing(_ name: some CustomStringConvertible, in view: JSONView) -> PayloadError {
         .invalid(pointer: view.pointer + "/\(name)", reason: "missing")
     }
 }

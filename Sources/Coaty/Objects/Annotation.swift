@@ -1,7 +1,41 @@
 /// An annotation of another object: a text, a picture, a document.
-open class Annotation: CoatyObject {
+///
+/// Its properties are those of ``AnnotationContent``.
+open class Annotation: ContentObject<AnnotationContent> {
     /// `coaty.Annotation`
     open override class var objectType: String { CoreType.Annotation.objectType }
+
+    /// Creates an annotation.
+    public init(
+        type: AnnotationType,
+        creatorId: CoatyUUID,
+        creationTimestamp: CoatyTimestamp,
+        status: AnnotationStatus,
+        name: String,
+        objectType: String = CoreType.Annotation.objectType,
+        objectId: CoatyUUID = .init()
+    ) {
+        let content = AnnotationContent(
+            type: type,
+            creatorId: creatorId,
+            creationTimestamp: creationTimestamp,
+            status: status
+        )
+        super.init(content, coreType: .Annotation, objectType: objectType, objectId: objectId, name: name)
+    }
+
+    /// Decodes the object.
+    public required init(from decoder: any Decoder) throws {
+        try super.init(from: decoder)
+    }
+}
+
+/// The properties of an ``Annotation``.
+public struct AnnotationContent: CoatyContent, Hashable {
+    /// `coaty.Annotation`
+    public static let objectType = CoreType.Annotation.objectType
+    /// `Annotation`
+    public static let coreType = CoreType.Annotation
 
     /// The type of the annotation.
     public var type: AnnotationType
@@ -14,49 +48,13 @@ open class Annotation: CoatyObject {
     /// The variants in which the annotation can be downloaded.
     public var variants: [AnnotationVariant]?
 
-    /// Creates an annotation.
-    public init(
-        type: AnnotationType,
-        creatorId: CoatyUUID,
-        creationTimestamp: CoatyTimestamp,
-        status: AnnotationStatus,
-        name: String,
-        objectType: String = CoreType.Annotation.objectType,
-        objectId: CoatyUUID = .init()
-    ) {
+    /// Creates the properties; optional ones can be set afterwards.
+    public init(type: AnnotationType, creatorId: CoatyUUID, creationTimestamp: CoatyTimestamp, status: AnnotationStatus)
+    {
         self.type = type
         self.creatorId = creatorId
         self.creationTimestamp = creationTimestamp
         self.status = status
-        super.init(coreType: .Annotation, objectType: objectType, objectId: objectId, name: name)
-    }
-
-    private enum Keys: String, CodingKey, CaseIterable {
-        case type, creatorId, creationTimestamp, status, variants
-    }
-
-    override class var propertyNames: [String] { super.propertyNames + Keys.allCases.map(\.rawValue) }
-
-    /// Decodes an annotation.
-    public required init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: Keys.self)
-        type = try container.decode(AnnotationType.self, forKey: .type)
-        creatorId = try container.decode(CoatyUUID.self, forKey: .creatorId)
-        creationTimestamp = try container.decode(CoatyTimestamp.self, forKey: .creationTimestamp)
-        status = try container.decode(AnnotationStatus.self, forKey: .status)
-        variants = try container.decodeIfPresent([AnnotationVariant].self, forKey: .variants)
-        try super.init(from: decoder)
-    }
-
-    /// Encodes the annotation.
-    open override func encode(to encoder: any Encoder) throws {
-        try super.encode(to: encoder)
-        var container = encoder.container(keyedBy: Keys.self)
-        try container.encode(type, forKey: .type)
-        try container.encode(creatorId, forKey: .creatorId)
-        try container.encode(creationTimestamp, forKey: .creationTimestamp)
-        try container.encode(status, forKey: .status)
-        try container.encodeIfPresent(variants, forKey: .variants)
     }
 }
 
@@ -82,4 +80,12 @@ public struct AnnotationVariant: Codable, Sendable, Hashable {
         self.variant = variant
         self.downloadUrl = downloadUrl
     }
+}
+
+extension AnnotationType: WireValue {}
+
+extension AnnotationStatus: WireValue {}
+
+extension AnnotationVariant: WireStructure {
+    static var wireExceptions: [PropertyRule] { [.required("variant", .nonEmptyString)] }
 }

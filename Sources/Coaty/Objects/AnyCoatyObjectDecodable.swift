@@ -7,17 +7,21 @@ public struct AnyCoatyObjectDecodable: Decodable {
     /// The object, with its specific class.
     public let object: CoatyObject
 
+    init(object: CoatyObject) {
+        self.object = object
+    }
+
     /// Decodes an object of any type.
     public init(from decoder: any Decoder) throws {
-        let discriminators = try decoder.container(keyedBy: CoatyObject.CodingKeys.self)
-        let objectType = try discriminators.decode(String.self, forKey: .objectType)
+        let discriminators = try decoder.container(keyedBy: JSONKey.self)
+        let objectType = try discriminators.decode(String.self, forKey: .name("objectType"))
         if let registered = CoatyObject.registeredClass(forObjectType: objectType) {
             object = try registered.init(from: decoder)
             return
         }
-        let coreType = try discriminators.decode(CoreType.self, forKey: .coreType)
+        let coreType = try discriminators.decode(CoreType.self, forKey: .name("coreType"))
         object = try coreType.objectClass.init(from: decoder)
-        let known = coreType.propertyNames
+        let known = ObjectSchema.of(coreType)?.propertyNames ?? []
         object.custom = try decoder.properties { known.contains($0) }
     }
 }
@@ -32,12 +36,4 @@ extension Decoder {
         }
         return properties
     }
-}
-
-extension CoreType {
-    private static let propertyNames: [CoreType: Set<String>] = Dictionary(
-        uniqueKeysWithValues: allCases.map { ($0, Set($0.objectClass.propertyNames)) }
-    )
-
-    fileprivate var propertyNames: Set<String> { Self.propertyNames[self] ?? [] }
 }

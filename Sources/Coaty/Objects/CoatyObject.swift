@@ -10,22 +10,8 @@ open class CoatyObject: Codable {
     /// The object type of this class. A subclass returns `register(objectType:with:)`.
     open class var objectType: String { CoreType.CoatyObject.objectType }
 
-    /// The core type.
-    public var coreType: CoreType
-    /// The object type, not empty: the core type's default or an application-defined one, such as `com.example.Job`.
-    public var objectType: String
-    /// Identifies the object in the entire network.
-    public var objectId: CoatyUUID
-    /// A name for people.
-    public var name: String
-    /// Identifies the object in a system outside Coaty.
-    public var externalId: String?
-    /// The object that this one belongs to.
-    public var parentObjectId: CoatyUUID?
-    /// The Location object of this object's place.
-    public var locationId: CoatyUUID?
-    /// Whether the object is no longer in use.
-    public var isDeactivated: Bool?
+    /// The properties that all objects have. Each is also a property of the object.
+    public final var core: ObjectCore
     /// Properties that the class does not declare, as JSON values. A received object of a registered class has none.
     public var custom: [String: AnyCodable] = [:]
 
@@ -37,46 +23,27 @@ open class CoatyObject: Codable {
     ///   - objectId: a new id, or the id of an existing object.
     ///   - name: a name for people.
     public init(coreType: CoreType, objectType: String, objectId: CoatyUUID, name: String) {
-        self.coreType = coreType
-        self.objectType = objectType
-        self.objectId = objectId
-        self.name = name
+        core = ObjectCore(coreType: coreType, objectType: objectType, objectId: objectId, name: name)
     }
-
-    typealias CodingKeys = ObjectCore.CodingKeys
 
     /// Decodes the properties of all objects.
     public required init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        coreType = try container.decode(CoreType.self, forKey: .coreType)
-        objectType = try container.decode(String.self, forKey: .objectType)
-        objectId = try container.decode(CoatyUUID.self, forKey: .objectId)
-        name = try container.decode(String.self, forKey: .name)
-        externalId = try container.decodeIfPresent(String.self, forKey: .externalId)
-        parentObjectId = try container.decodeIfPresent(CoatyUUID.self, forKey: .parentObjectId)
-        locationId = try container.decodeIfPresent(CoatyUUID.self, forKey: .locationId)
-        isDeactivated = try container.decodeIfPresent(Bool.self, forKey: .isDeactivated)
+        core = try ObjectCore(from: decoder)
     }
 
     /// Encodes the properties of all objects, and ``custom``. An absent value is an absent key.
     open func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(coreType, forKey: .coreType)
-        try container.encode(objectType, forKey: .objectType)
-        try container.encode(objectId, forKey: .objectId)
-        try container.encode(name, forKey: .name)
-        try container.encodeIfPresent(externalId, forKey: .externalId)
-        try container.encodeIfPresent(parentObjectId, forKey: .parentObjectId)
-        try container.encodeIfPresent(locationId, forKey: .locationId)
-        try container.encodeIfPresent(isDeactivated, forKey: .isDeactivated)
+        try core.encode(to: encoder)
         if !custom.isEmpty {
             var rest = encoder.container(keyedBy: JSONKey.self)
             for (name, value) in custom { try rest.encode(value, forKey: JSONKey.name(name)) }
         }
     }
 
-    /// The names of the properties that the class decodes itself.
-    class var propertyNames: [String] { CodingKeys.allCases.map(\.rawValue) }
+    /// Rules on the wire that the types of the properties do not express; each replaces the rule of the property.
+    class var wireExceptions: [PropertyRule] {
+        [.required("objectType", .nonEmptyString), .optional("externalId", .nonEmptyString)]
+    }
 
     /// The registered classes by object type.
     private static let registry = Mutex<[String: CoatyObject.Type]>([:])
@@ -92,5 +59,55 @@ open class CoatyObject: Codable {
     /// Returns the class that is registered for an object type.
     static func registeredClass(forObjectType objectType: String) -> CoatyObject.Type? {
         registry.withLock { $0[objectType] }
+    }
+}
+
+extension CoatyObject {
+    /// The core type.
+    public final var coreType: CoreType {
+        get { core.coreType }
+        set { core.coreType = newValue }
+    }
+
+    /// The object type, not empty: the core type's default or an application-defined one, such as `com.example.Job`.
+    public final var objectType: String {
+        get { core.objectType }
+        set { core.objectType = newValue }
+    }
+
+    /// Identifies the object in the entire network.
+    public final var objectId: CoatyUUID {
+        get { core.objectId }
+        set { core.objectId = newValue }
+    }
+
+    /// A name for people.
+    public final var name: String {
+        get { core.name }
+        set { core.name = newValue }
+    }
+
+    /// Identifies the object in a system outside Coaty.
+    public final var externalId: String? {
+        get { core.externalId }
+        set { core.externalId = newValue }
+    }
+
+    /// The object that this one belongs to.
+    public final var parentObjectId: CoatyUUID? {
+        get { core.parentObjectId }
+        set { core.parentObjectId = newValue }
+    }
+
+    /// The Location object of this object's place.
+    public final var locationId: CoatyUUID? {
+        get { core.locationId }
+        set { core.locationId = newValue }
+    }
+
+    /// Whether the object is no longer in use.
+    public final var isDeactivated: Bool? {
+        get { core.isDeactivated }
+        set { core.isDeactivated = newValue }
     }
 }

@@ -1,28 +1,9 @@
 /// A task or a task request. The core type is Task; this name keeps Swift's own `Task` accessible.
-open class CoatyTask: CoatyObject {
+///
+/// Its properties are those of ``TaskContent``.
+open class CoatyTask: ContentObject<TaskContent> {
     /// `coaty.Task`
     open override class var objectType: String { CoreType.Task.objectType }
-
-    /// The User, device or agent that created the task.
-    public var creatorId: CoatyUUID
-    /// When the task was created.
-    public var creationTimestamp: CoatyTimestamp
-    /// The progress of the task.
-    public var status: TaskStatus
-    /// When the task was changed last.
-    public var lastModificationTimestamp: CoatyTimestamp?
-    /// When the task is due.
-    public var dueTimestamp: CoatyTimestamp?
-    /// When the task was done.
-    public var doneTimestamp: CoatyTimestamp?
-    /// The duration of the task, in milliseconds.
-    public var duration: Double?
-    /// The requirements of the task, as plain JSON values.
-    public var requirements: [String: Any]?
-    /// A description for people; `description` on the wire.
-    public var desc: String?
-    /// The object that the task is assigned to.
-    public var assigneeObjectId: CoatyUUID?
 
     /// Creates a task.
     public init(
@@ -33,52 +14,71 @@ open class CoatyTask: CoatyObject {
         objectType: String = CoreType.Task.objectType,
         objectId: CoatyUUID = .init()
     ) {
-        self.creatorId = creatorId
-        self.creationTimestamp = creationTimestamp
-        self.status = status
-        super.init(coreType: .Task, objectType: objectType, objectId: objectId, name: name)
+        let content = TaskContent(creatorId: creatorId, creationTimestamp: creationTimestamp, status: status)
+        super.init(content, coreType: .Task, objectType: objectType, objectId: objectId, name: name)
     }
 
-    private enum Keys: String, CodingKey, CaseIterable {
-        case creatorId, creationTimestamp, status, lastModificationTimestamp, dueTimestamp, doneTimestamp
-        case duration, requirements, assigneeObjectId
-        case desc = "description"
-    }
-
-    override class var propertyNames: [String] { super.propertyNames + Keys.allCases.map(\.rawValue) }
-
-    /// Decodes a task.
+    /// Decodes the object.
     public required init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: Keys.self)
-        creatorId = try container.decode(CoatyUUID.self, forKey: .creatorId)
-        creationTimestamp = try container.decode(CoatyTimestamp.self, forKey: .creationTimestamp)
-        status = try container.decode(TaskStatus.self, forKey: .status)
-        // Existing agents do not check these three properties, so a value of another type must not invalidate the whole
-        // task.
-        lastModificationTimestamp = try? container.decode(CoatyTimestamp.self, forKey: .lastModificationTimestamp)
-        dueTimestamp = try? container.decode(CoatyTimestamp.self, forKey: .dueTimestamp)
-        doneTimestamp = try? container.decode(CoatyTimestamp.self, forKey: .doneTimestamp)
-        duration = try container.decodeIfPresent(Double.self, forKey: .duration)
-        requirements = try container.decodeDictionaryIfPresent(forKey: .requirements)
-        desc = try container.decodeIfPresent(String.self, forKey: .desc)
-        assigneeObjectId = try container.decodeIfPresent(CoatyUUID.self, forKey: .assigneeObjectId)
         try super.init(from: decoder)
     }
 
-    /// Encodes the task.
-    open override func encode(to encoder: any Encoder) throws {
-        try super.encode(to: encoder)
-        var container = encoder.container(keyedBy: Keys.self)
-        try container.encode(creatorId, forKey: .creatorId)
-        try container.encode(creationTimestamp, forKey: .creationTimestamp)
-        try container.encode(status, forKey: .status)
-        try container.encodeIfPresent(lastModificationTimestamp, forKey: .lastModificationTimestamp)
-        try container.encodeIfPresent(dueTimestamp, forKey: .dueTimestamp)
-        try container.encodeIfPresent(doneTimestamp, forKey: .doneTimestamp)
-        try container.encodeIfPresent(duration, forKey: .duration)
-        try container.encodeDictionaryIfPresent(requirements, forKey: .requirements)
-        try container.encodeIfPresent(desc, forKey: .desc)
-        try container.encodeIfPresent(assigneeObjectId, forKey: .assigneeObjectId)
+    override class var wireExceptions: [PropertyRule] {
+        super.wireExceptions + [
+            .optional("startTimestamp", .number),
+            // Existing agents do not check these three properties.
+            .optional("lastModificationTimestamp", .any),
+            .optional("dueTimestamp", .any),
+            .optional("doneTimestamp", .any),
+        ]
+    }
+
+    /// The requirements of the task, as plain JSON values. Encoding throws if JSON can't represent one.
+    public var requirements: [String: Any]? {
+        get { content.requirements?.mapValues(\.value) }
+        set { content.requirements = newValue.map(AnyCodable.members) }
+    }
+
+    /// A description for people; `description` on the wire.
+    public var desc: String? {
+        get { content.description }
+        set { content.description = newValue }
+    }
+}
+
+/// The properties of a ``CoatyTask``.
+public struct TaskContent: CoatyContent, Hashable {
+    /// `coaty.Task`
+    public static let objectType = CoreType.Task.objectType
+    /// `Task`
+    public static let coreType = CoreType.Task
+
+    /// The User, device or agent that created the task.
+    public var creatorId: CoatyUUID
+    /// When the task was created.
+    public var creationTimestamp: CoatyTimestamp
+    /// The progress of the task.
+    public var status: TaskStatus
+    /// When the task was changed last.
+    @IgnoreInvalid public var lastModificationTimestamp: CoatyTimestamp?
+    /// When the task is due.
+    @IgnoreInvalid public var dueTimestamp: CoatyTimestamp?
+    /// When the task was done.
+    @IgnoreInvalid public var doneTimestamp: CoatyTimestamp?
+    /// The duration of the task, in milliseconds.
+    public var duration: Double?
+    /// The requirements of the task.
+    public var requirements: [String: AnyCodable]?
+    /// A description for people.
+    public var description: String?
+    /// The object that the task is assigned to.
+    public var assigneeObjectId: CoatyUUID?
+
+    /// Creates the properties; optional ones can be set afterwards.
+    public init(creatorId: CoatyUUID, creationTimestamp: CoatyTimestamp, status: TaskStatus) {
+        self.creatorId = creatorId
+        self.creationTimestamp = creationTimestamp
+        self.status = status
     }
 }
 
@@ -86,3 +86,5 @@ open class CoatyTask: CoatyObject {
 public enum TaskStatus: Int, Codable, Sendable, CaseIterable {
     case pending, inProgress, done, blocked, cancelled, request, requestCancelled
 }
+
+extension TaskStatus: WireValue {}

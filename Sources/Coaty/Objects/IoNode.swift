@@ -9,8 +9,12 @@ open class IoNode: CoatyObject {
     public var ioSources: [IoSource]
     /// The actors; encoded even if empty.
     public var ioActors: [IoActor]
-    /// Properties for routing rules, as plain JSON values.
-    public var characteristics: [String: Any]?
+    /// Properties for routing rules, as plain JSON values. Encoding throws if JSON can't represent one.
+    public var characteristics: [String: Any]? {
+        get { jsonCharacteristics?.mapValues(\.value) }
+        set { jsonCharacteristics = newValue.map(AnyCodable.members) }
+    }
+    private var jsonCharacteristics: [String: AnyCodable]?
 
     /// Creates an IO node for the context with a name.
     public init(
@@ -23,22 +27,27 @@ open class IoNode: CoatyObject {
     ) {
         self.ioSources = ioSources
         self.ioActors = ioActors
-        self.characteristics = characteristics
+        jsonCharacteristics = characteristics.map(AnyCodable.members)
         super.init(coreType: .IoNode, objectType: objectType, objectId: objectId, name: name)
     }
 
-    private enum Keys: String, CodingKey, CaseIterable {
+    private enum Keys: String, CodingKey {
         case ioSources, ioActors, characteristics
     }
 
-    override class var propertyNames: [String] { super.propertyNames + Keys.allCases.map(\.rawValue) }
+    override class var wireExceptions: [PropertyRule] {
+        super.wireExceptions + [
+            .optional("ioSources", .elements(.coatyObject(.IoSource))),
+            .optional("ioActors", .elements(.coatyObject(.IoActor))),
+        ]
+    }
 
     /// Decodes an IO node. Missing lists are read as empty.
     public required init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Keys.self)
         ioSources = try Self.points(container, .ioSources)
         ioActors = try Self.points(container, .ioActors)
-        characteristics = try container.decodeDictionaryIfPresent(forKey: .characteristics)
+        jsonCharacteristics = try container.decodeIfPresent([String: AnyCodable].self, forKey: .characteristics)
         try super.init(from: decoder)
     }
 
@@ -65,6 +74,6 @@ open class IoNode: CoatyObject {
         var container = encoder.container(keyedBy: Keys.self)
         try container.encode(ioSources, forKey: .ioSources)
         try container.encode(ioActors, forKey: .ioActors)
-        try container.encodeDictionaryIfPresent(characteristics, forKey: .characteristics)
+        try container.encodeIfPresent(jsonCharacteristics, forKey: .characteristics)
     }
 }

@@ -1,15 +1,7 @@
 /// The common base of IO sources and IO actors.
-open class IoPoint: CoatyObject {
-    /// The type of the values, such as `com.example.Temperature[Celsius]`; not empty. Only equal types are associated.
-    public var valueType: String
-    /// Whether values are raw bytes; absent means JSON.
-    public var useRawIoValues: Bool?
-    /// The update rate as an interval in milliseconds: the shortest interval between produced values, or the wanted
-    /// interval.
-    public var updateRate: Int?
-    /// A topic outside Coaty that the values are sent on.
-    public var externalRoute: String?
-
+///
+/// Its properties are those of ``IoPointContent``.
+open class IoPoint: ContentObject<IoPointContent> {
     init(
         coreType: CoreType,
         valueType: String,
@@ -20,41 +12,46 @@ open class IoPoint: CoatyObject {
         objectType: String,
         objectId: CoatyUUID
     ) {
-        self.valueType = valueType
-        self.useRawIoValues = useRawIoValues
-        self.updateRate = updateRate
-        self.externalRoute = externalRoute
-        super.init(coreType: coreType, objectType: objectType, objectId: objectId, name: name)
+        let content = IoPointContent(
+            valueType: valueType,
+            useRawIoValues: useRawIoValues,
+            updateRate: updateRate.map(Double.init),
+            externalRoute: externalRoute
+        )
+        super.init(content, coreType: coreType, objectType: objectType, objectId: objectId, name: name)
     }
 
-    private enum Keys: String, CodingKey, CaseIterable {
-        case valueType, useRawIoValues, updateRate, externalRoute
+    override class var wireExceptions: [PropertyRule] {
+        super.wireExceptions + [
+            .required("valueType", .nonEmptyString),
+            .optional("updateRate", .nonNegativeNumber),
+        ]
     }
-
-    override class var propertyNames: [String] { super.propertyNames + Keys.allCases.map(\.rawValue) }
 
     /// Decodes the properties that sources and actors have in common.
     public required init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: Keys.self)
-        valueType = try container.decode(String.self, forKey: .valueType)
-        useRawIoValues = try container.decodeIfPresent(Bool.self, forKey: .useRawIoValues)
-        // A fractional rate is rounded up, because rates are whole milliseconds here.
-        updateRate = try container.decodeIfPresent(Double.self, forKey: .updateRate).flatMap {
-            Int(exactly: $0.rounded(.up))
-        }
-        externalRoute = try container.decodeIfPresent(String.self, forKey: .externalRoute)
         try super.init(from: decoder)
     }
 
-    /// Encodes the properties that sources and actors have in common.
-    open override func encode(to encoder: any Encoder) throws {
-        try super.encode(to: encoder)
-        var container = encoder.container(keyedBy: Keys.self)
-        try container.encode(valueType, forKey: .valueType)
-        try container.encodeIfPresent(useRawIoValues, forKey: .useRawIoValues)
-        try container.encodeIfPresent(updateRate, forKey: .updateRate)
-        try container.encodeIfPresent(externalRoute, forKey: .externalRoute)
+    /// The update rate as an interval in whole milliseconds, rounded up: the shortest interval between produced values,
+    /// or the wanted interval.
+    public var updateRate: Int? {
+        get { content.updateRate.flatMap { Int(exactly: $0.rounded(.up)) } }
+        set { content.updateRate = newValue.map(Double.init) }
     }
+}
+
+/// The properties of an ``IoPoint``.
+public struct IoPointContent: Codable, Sendable, Hashable {
+    /// The type of the values, such as `com.example.Temperature[Celsius]`; not empty. Only equal types are associated.
+    public var valueType: String
+    /// Whether values are raw bytes; absent means JSON.
+    public var useRawIoValues: Bool?
+    /// The update rate as an interval in milliseconds: the shortest interval between produced values, or the wanted
+    /// interval.
+    public var updateRate: Double?
+    /// A topic outside Coaty that the values are sent on.
+    public var externalRoute: String?
 }
 
 /// A producer of IO values.
@@ -89,11 +86,9 @@ open class IoSource: IoPoint {
         )
     }
 
-    private enum Keys: String, CodingKey, CaseIterable {
+    private enum Keys: String, CodingKey {
         case updateStrategy
     }
-
-    override class var propertyNames: [String] { super.propertyNames + Keys.allCases.map(\.rawValue) }
 
     /// Decodes an IO source.
     public required init(from decoder: any Decoder) throws {
@@ -148,3 +143,5 @@ open class IoActor: IoPoint {
         try super.init(from: decoder)
     }
 }
+
+extension IoSourceBackpressureStrategy: WireValue {}

@@ -1,10 +1,9 @@
 /// A place on earth.
-open class Location: CoatyObject {
+///
+/// Its properties are those of ``LocationContent``.
+open class Location: ContentObject<LocationContent> {
     /// `coaty.Location`
     open override class var objectType: String { CoreType.Location.objectType }
-
-    /// The position of the place.
-    public var geoLocation: GeoLocation
 
     /// Creates a location.
     public init(
@@ -13,27 +12,29 @@ open class Location: CoatyObject {
         objectType: String = CoreType.Location.objectType,
         objectId: CoatyUUID = .init()
     ) {
-        self.geoLocation = geoLocation
-        super.init(coreType: .Location, objectType: objectType, objectId: objectId, name: name)
+        let content = LocationContent(geoLocation: geoLocation)
+        super.init(content, coreType: .Location, objectType: objectType, objectId: objectId, name: name)
     }
 
-    private enum Keys: String, CodingKey, CaseIterable {
-        case geoLocation
-    }
-
-    override class var propertyNames: [String] { super.propertyNames + Keys.allCases.map(\.rawValue) }
-
-    /// Decodes a location.
+    /// Decodes the object.
     public required init(from decoder: any Decoder) throws {
-        geoLocation = try decoder.container(keyedBy: Keys.self).decode(GeoLocation.self, forKey: .geoLocation)
         try super.init(from: decoder)
     }
+}
 
-    /// Encodes the location.
-    open override func encode(to encoder: any Encoder) throws {
-        try super.encode(to: encoder)
-        var container = encoder.container(keyedBy: Keys.self)
-        try container.encode(geoLocation, forKey: .geoLocation)
+/// The properties of a ``Location``.
+public struct LocationContent: CoatyContent, Hashable {
+    /// `coaty.Location`
+    public static let objectType = CoreType.Location.objectType
+    /// `Location`
+    public static let coreType = CoreType.Location
+
+    /// The position of the place.
+    public var geoLocation: GeoLocation
+
+    /// Creates the properties; optional ones can be set afterwards.
+    public init(geoLocation: GeoLocation) {
+        self.geoLocation = geoLocation
     }
 }
 
@@ -87,3 +88,7 @@ public struct GeoCoordinates: Codable, Sendable, Hashable {
         self.speed = speed
     }
 }
+
+extension GeoLocation: WireStructure {}
+
+extension GeoCoordinates: WireStructure {}

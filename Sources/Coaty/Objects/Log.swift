@@ -1,20 +1,9 @@
 /// A log entry of an agent, for decentralized logging.
-open class Log: CoatyObject {
+///
+/// Its properties are those of ``LogContent``.
+open class Log: ContentObject<LogContent> {
     /// `coaty.Log`
     open override class var objectType: String { CoreType.Log.objectType }
-
-    /// The severity of the entry.
-    public var logLevel: LogLevel
-    /// The message.
-    public var logMessage: String
-    /// The time of the entry, as an ISO 8601 date and time with milliseconds and offset.
-    public var logDate: String
-    /// Words to categorize entries by; not empty.
-    public var logTags: [String]?
-    /// Further dimensions of the entry, as plain JSON values.
-    public var logLabels: [String: Any]?
-    /// The host that created the entry. It is not encoded if it has no properties.
-    public var logHost: LogHost
 
     /// Creates a log entry.
     public init(
@@ -28,43 +17,56 @@ open class Log: CoatyObject {
         logLabels: [String: Any]? = nil,
         logHost: LogHost = LogHost()
     ) {
-        self.logLevel = logLevel
-        self.logMessage = logMessage
-        self.logDate = logDate
+        let content = LogContent(logLevel: logLevel, logMessage: logMessage, logDate: logDate)
+        super.init(content, coreType: .Log, objectType: objectType, objectId: objectId, name: name)
         self.logTags = logTags
         self.logLabels = logLabels
         self.logHost = logHost
-        super.init(coreType: .Log, objectType: objectType, objectId: objectId, name: name)
     }
 
-    private enum Keys: String, CodingKey, CaseIterable {
-        case logLevel, logMessage, logDate, logTags, logLabels, logHost
-    }
-
-    override class var propertyNames: [String] { super.propertyNames + Keys.allCases.map(\.rawValue) }
-
-    /// Decodes a log entry.
+    /// Decodes the object.
     public required init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: Keys.self)
-        logLevel = try container.decode(LogLevel.self, forKey: .logLevel)
-        logMessage = try container.decode(String.self, forKey: .logMessage)
-        logDate = try container.decode(String.self, forKey: .logDate)
-        logTags = try container.decodeIfPresent([String].self, forKey: .logTags)
-        logLabels = try container.decodeDictionaryIfPresent(forKey: .logLabels)
-        logHost = try container.decodeIfPresent(LogHost.self, forKey: .logHost) ?? LogHost()
         try super.init(from: decoder)
     }
 
-    /// Encodes the log entry.
-    open override func encode(to encoder: any Encoder) throws {
-        try super.encode(to: encoder)
-        var container = encoder.container(keyedBy: Keys.self)
-        try container.encode(logLevel, forKey: .logLevel)
-        try container.encode(logMessage, forKey: .logMessage)
-        try container.encode(logDate, forKey: .logDate)
-        try container.encodeIfPresent(logTags, forKey: .logTags)
-        try container.encodeDictionaryIfPresent(logLabels, forKey: .logLabels)
-        if logHost != LogHost() { try container.encode(logHost, forKey: .logHost) }
+    /// Further dimensions of the entry, as plain JSON values. Encoding throws if JSON can't represent one.
+    public var logLabels: [String: Any]? {
+        get { content.logLabels?.mapValues(\.value) }
+        set { content.logLabels = newValue.map(AnyCodable.members) }
+    }
+
+    /// The host that created the entry. It is not encoded if it has no properties.
+    public var logHost: LogHost {
+        get { content.logHost ?? LogHost() }
+        set { content.logHost = newValue == LogHost() ? nil : newValue }
+    }
+}
+
+/// The properties of a ``Log``.
+public struct LogContent: CoatyContent, Hashable {
+    /// `coaty.Log`
+    public static let objectType = CoreType.Log.objectType
+    /// `Log`
+    public static let coreType = CoreType.Log
+
+    /// The severity of the entry.
+    public var logLevel: LogLevel
+    /// The message.
+    public var logMessage: String
+    /// The time of the entry, as an ISO 8601 date and time with milliseconds and offset.
+    public var logDate: String
+    /// Words to categorize entries by; not empty.
+    public var logTags: [String]?
+    /// Further dimensions of the entry.
+    public var logLabels: [String: AnyCodable]?
+    /// The host that created the entry.
+    public var logHost: LogHost?
+
+    /// Creates the properties; optional ones can be set afterwards.
+    public init(logLevel: LogLevel, logMessage: String, logDate: String) {
+        self.logLevel = logLevel
+        self.logMessage = logMessage
+        self.logDate = logDate
     }
 }
 
@@ -99,5 +101,25 @@ public struct LogHost: Codable, Sendable, Hashable {
         self.pid = pid
         self.hostname = hostname
         self.userAgent = userAgent
+    }
+}
+
+extension LogLevel: WireValue {}
+
+extension LogHost: WireStructure {
+    static var wireExceptions: [PropertyRule] {
+        [
+            .optional(
+                "agentInfo",
+                .object([
+                    .required("packageInfo", .object([.required("name", .string), .required("version", .string)])),
+                    .required(
+                        "buildInfo",
+                        .object([.required("buildDate", .string), .required("buildMode", .string)])
+                    ),
+                    .required("configInfo", .object([.required("serviceHost", .string)])),
+                ])
+            )
+        ]
     }
 }

@@ -30,11 +30,16 @@ open class Snapshot: CoatyObject {
         parentObjectId = object.objectId
     }
 
-    private enum Keys: String, CodingKey, CaseIterable {
+    private enum Keys: String, CodingKey {
         case creationTimestamp, creatorId, tags, object
     }
 
-    override class var propertyNames: [String] { super.propertyNames + Keys.allCases.map(\.rawValue) }
+    override class var wireExceptions: [PropertyRule] {
+        super.wireExceptions + [
+            .required("parentObjectId", .nonEmptyString),
+            .required("creationTimestamp", .nonZeroNumber),
+        ]
+    }
 
     /// Decodes a snapshot and the object in it.
     public required init(from decoder: any Decoder) throws {

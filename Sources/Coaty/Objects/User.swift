@@ -1,7 +1,33 @@
 /// A person, with the attributes of SCIM (RFC 7643).
-open class User: CoatyObject {
+///
+/// Its properties are those of ``UserContent``.
+open class User: ContentObject<UserContent> {
     /// `coaty.User`
     open override class var objectType: String { CoreType.User.objectType }
+
+    /// Creates a user.
+    public init(
+        name: String,
+        names: ScimUserNames,
+        objectType: String = CoreType.User.objectType,
+        objectId: CoatyUUID = .init()
+    ) {
+        let content = UserContent(names: names)
+        super.init(content, coreType: .User, objectType: objectType, objectId: objectId, name: name)
+    }
+
+    /// Decodes the object.
+    public required init(from decoder: any Decoder) throws {
+        try super.init(from: decoder)
+    }
+}
+
+/// The properties of a ``User``.
+public struct UserContent: CoatyContent, Hashable {
+    /// `coaty.User`
+    public static let objectType = CoreType.User.objectType
+    /// `User`
+    public static let coreType = CoreType.User
 
     /// The parts of the person's name.
     public var names: ScimUserNames
@@ -42,72 +68,9 @@ open class User: CoatyObject {
     /// Certificates; not empty.
     public var x509Certificates: [String]?
 
-    /// Creates a user.
-    public init(
-        name: String,
-        names: ScimUserNames,
-        objectType: String = CoreType.User.objectType,
-        objectId: CoatyUUID = .init()
-    ) {
+    /// Creates the properties; optional ones can be set afterwards.
+    public init(names: ScimUserNames) {
         self.names = names
-        super.init(coreType: .User, objectType: objectType, objectId: objectId, name: name)
-    }
-
-    private enum Keys: String, CodingKey, CaseIterable {
-        case names, displayName, nickName, title, userType, preferredLanguage, locale, timezone, active, password
-        case emails, phoneNumbers, ims, photos, addresses, groups, entitlements, roles, x509Certificates
-    }
-
-    override class var propertyNames: [String] { super.propertyNames + Keys.allCases.map(\.rawValue) }
-
-    /// Decodes a user.
-    public required init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: Keys.self)
-        names = try container.decode(ScimUserNames.self, forKey: .names)
-        displayName = try container.decodeIfPresent(String.self, forKey: .displayName)
-        nickName = try container.decodeIfPresent(String.self, forKey: .nickName)
-        title = try container.decodeIfPresent(String.self, forKey: .title)
-        userType = try container.decodeIfPresent(String.self, forKey: .userType)
-        preferredLanguage = try container.decodeIfPresent(String.self, forKey: .preferredLanguage)
-        locale = try container.decodeIfPresent(String.self, forKey: .locale)
-        timezone = try container.decodeIfPresent(String.self, forKey: .timezone)
-        active = try container.decodeIfPresent(Bool.self, forKey: .active)
-        password = try container.decodeIfPresent(String.self, forKey: .password)
-        emails = try container.decodeIfPresent([ScimMultiValuedAttribute].self, forKey: .emails)
-        phoneNumbers = try container.decodeIfPresent([ScimMultiValuedAttribute].self, forKey: .phoneNumbers)
-        ims = try container.decodeIfPresent([ScimMultiValuedAttribute].self, forKey: .ims)
-        photos = try container.decodeIfPresent([ScimMultiValuedAttribute].self, forKey: .photos)
-        addresses = try container.decodeIfPresent([ScimAddress].self, forKey: .addresses)
-        groups = try container.decodeIfPresent([ScimMultiValuedAttribute].self, forKey: .groups)
-        entitlements = try container.decodeIfPresent([AnyCodable].self, forKey: .entitlements)
-        roles = try container.decodeIfPresent([String].self, forKey: .roles)
-        x509Certificates = try container.decodeIfPresent([String].self, forKey: .x509Certificates)
-        try super.init(from: decoder)
-    }
-
-    /// Encodes the user.
-    open override func encode(to encoder: any Encoder) throws {
-        try super.encode(to: encoder)
-        var container = encoder.container(keyedBy: Keys.self)
-        try container.encode(names, forKey: .names)
-        try container.encodeIfPresent(displayName, forKey: .displayName)
-        try container.encodeIfPresent(nickName, forKey: .nickName)
-        try container.encodeIfPresent(title, forKey: .title)
-        try container.encodeIfPresent(userType, forKey: .userType)
-        try container.encodeIfPresent(preferredLanguage, forKey: .preferredLanguage)
-        try container.encodeIfPresent(locale, forKey: .locale)
-        try container.encodeIfPresent(timezone, forKey: .timezone)
-        try container.encodeIfPresent(active, forKey: .active)
-        try container.encodeIfPresent(password, forKey: .password)
-        try container.encodeIfPresent(emails, forKey: .emails)
-        try container.encodeIfPresent(phoneNumbers, forKey: .phoneNumbers)
-        try container.encodeIfPresent(ims, forKey: .ims)
-        try container.encodeIfPresent(photos, forKey: .photos)
-        try container.encodeIfPresent(addresses, forKey: .addresses)
-        try container.encodeIfPresent(groups, forKey: .groups)
-        try container.encodeIfPresent(entitlements, forKey: .entitlements)
-        try container.encodeIfPresent(roles, forKey: .roles)
-        try container.encodeIfPresent(x509Certificates, forKey: .x509Certificates)
     }
 }
 
@@ -193,3 +156,13 @@ public struct ScimAddress: Codable, Sendable, Hashable {
         self.value = value
     }
 }
+
+extension ScimUserNames: WireStructure {
+    static var rule: ValueRule {
+        .userNames(PropertyReader.properties(of: Self.self).replaced(by: [.optional("formatted", .nonEmptyString)]))
+    }
+}
+
+extension ScimMultiValuedAttribute: WireStructure {}
+
+extension ScimAddress: WireStructure {}

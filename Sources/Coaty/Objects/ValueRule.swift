@@ -1,5 +1,6 @@
 /// A requirement on a JSON value. The rules do not restrict properties that they do not mention.
 indirect enum ValueRule: Sendable {
+    case any
     case string
     case nonEmptyString
     case bool
@@ -8,7 +9,6 @@ indirect enum ValueRule: Sendable {
     case nonZeroNumber
     /// One of these whole numbers.
     case oneOf([Int])
-    case array
     case nonEmptyStrings
     case elements(ValueRule)
     case object([PropertyRule])
@@ -19,8 +19,11 @@ indirect enum ValueRule: Sendable {
     /// The names of a User: family and given name must appear together, and at least one name is required.
     case userNames([PropertyRule])
 
+    var allowsAny: Bool { if case .any = self { true } else { false } }
+
     func check(_ value: JSONView) throws(PayloadError) {
         switch self {
+        case .any: return
         case .string:
             guard value.kind == .string else { throw .invalid(value, "must be a string") }
         case .nonEmptyString:
@@ -39,8 +42,6 @@ indirect enum ValueRule: Sendable {
             guard let number = value.number, let integer = Int(exactly: number), numbers.contains(integer) else {
                 throw .invalid(value, "must be one of \(numbers.map(String.init).joined(separator: ", "))")
             }
-        case .array:
-            guard value.kind == .array else { throw .invalid(value, "must be an array") }
         case .nonEmptyStrings:
             try ValueRule.elements(.nonEmptyString).check(value)
         case .elements(let rule):
@@ -65,25 +66,64 @@ indirect enum ValueRule: Sendable {
 
 /// A requirement on a property of a JSON object.
 struct PropertyRule: Sendable {
-    let name: StaticString
+    let name: PropertyName
     let isRequired: Bool
     let rule: ValueRule
 
     static func required(_ name: StaticString, _ rule: ValueRule) -> PropertyRule {
-        PropertyRule(name: name, isRequired: true, rule: rule)
+        PropertyRule(name: PropertyName(name), isRequired: true, rule: rule)
     }
 
     static func optional(_ name: StaticString, _ rule: ValueRule) -> PropertyRule {
-        PropertyRule(name: name, isRequired: false, rule: rule)
+        PropertyRule(name: PropertyName(name), isRequired: false, rule: rule)
     }
 
     func check(_ object: JSONView) throws(PayloadError) {
-        if let value = object[name] {
+        if let value = object.member(named: name.bytes) {
             try rule.check(value)
         } else if isRequired {
             throw .missing(name, in: object)
         }
     }
+}
+
+extension [PropertyRule] {
+    /// Returns the rules, with exceptions in place of the rules for the same properties.
+    func replaced(by exceptions: [PropertyRule]) -> [PropertyRule] {
+        var rules = self
+        for exception in exceptions {
+            if let index = rules.firstIndex(where: { $0.name == exception.name }) {
+                rules[index] = exception
+            } else {
+                rules.append(exception)
+            }
+        }
+        return rules
+    }
+}
+
+/// The name of a property in a rule, as UTF-8 bytes that a search compares without a copy.
+///
+/// - Invariant: the bytes are never changed nor freed. They belong to a literal, or to a copy for a schema, which lives
+///   as long as the process.
+struct PropertyName: @unchecked Sendable, Hashable, CustomStringConvertible {
+    let bytes: UnsafeBufferPointer<UInt8>
+
+    init(_ name: StaticString) {
+        bytes = UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+    }
+
+    init(copying name: String) {
+        let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: name.utf8.count)
+        _ = copy.initialize(from: name.utf8)
+        bytes = UnsafeBufferPointer(copy)
+    }
+
+    var description: String { String(decoding: bytes, as: UTF8.self) }
+
+    static func == (left: PropertyName, right: PropertyName) -> Bool { left.bytes.elementsEqual(right.bytes) }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(bytes: UnsafeRawBufferPointer(bytes)) }
 }
 
 extension JSONView {

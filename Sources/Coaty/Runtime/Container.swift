@@ -214,26 +214,26 @@ extension Identity {
     fileprivate convenience init(properties: [String: AnyCodable]) throws {
         self.init()
         guard !properties.isEmpty else { return }
-        let own: Set = [
-            CodingKeys.coreType.rawValue, CodingKeys.objectType.rawValue,
-        ]
-        if let name = properties.first(where: { own.contains($0.key) })?.key {
+        if let name = properties.keys.first(where: { $0 == "coreType" || $0 == "objectType" }) {
             throw ConfigurationError.invalidIdentity(reason: "\(name) can't be chosen")
         }
         for (key, value) in properties {
-            switch (CodingKeys(rawValue: key), value) {
-            case (.name, .string(let text)): name = text
-            case (.objectId, .string(let text)):
+            switch (key, value) {
+            case ("name", .string(let text)): name = text
+            case ("objectId", .string(let text)):
                 guard let id = CoatyUUID(uuidString: text) else {
                     throw ConfigurationError.invalidIdentity(reason: "objectId is no UUID")
                 }
                 objectId = id
-            case (.externalId, .string(let text)): externalId = text
-            case (.parentObjectId, .string(let text)): parentObjectId = CoatyUUID(wire: text)
-            case (.locationId, .string(let text)): locationId = CoatyUUID(wire: text)
-            case (.isDeactivated, .bool(let isDeactivated)): self.isDeactivated = isDeactivated
-            case (nil, let value): custom[key] = value
-            default: throw ConfigurationError.invalidIdentity(reason: "\(key) is of another type")
+            case ("externalId", .string(let text)): externalId = text
+            case ("parentObjectId", .string(let text)): parentObjectId = CoatyUUID(wire: text)
+            case ("locationId", .string(let text)): locationId = CoatyUUID(wire: text)
+            case ("isDeactivated", .bool(let isDeactivated)): self.isDeactivated = isDeactivated
+            default:
+                guard !ObjectCore.propertyNames.contains(key) else {
+                    throw ConfigurationError.invalidIdentity(reason: "\(key) is of another type")
+                }
+                custom[key] = value
             }
         }
     }

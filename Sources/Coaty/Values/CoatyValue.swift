@@ -21,32 +21,6 @@ extension CoatyContent {
     public static var coreType: CoreType { .CoatyObject }
 }
 
-/// The properties that all objects have.
-public struct ObjectCore: Codable, Sendable, Hashable {
-    /// The core type.
-    public let coreType: CoreType
-    /// The object type.
-    public let objectType: String
-    /// Identifies the object in the entire network.
-    public var objectId: CoatyUUID
-    /// A name for people.
-    public var name: String
-    /// Identifies the object in a system outside Coaty.
-    public var externalId: String?
-    /// The object that this one belongs to.
-    public var parentObjectId: CoatyUUID?
-    /// The Location object of this object's place.
-    public var locationId: CoatyUUID?
-    /// Whether the object is no longer in use.
-    public var isDeactivated: Bool?
-
-    enum CodingKeys: String, CodingKey, CaseIterable {
-        case coreType, objectType, objectId, name, externalId, parentObjectId, locationId, isDeactivated
-    }
-
-    fileprivate static let names = Set(CodingKeys.allCases.map(\.rawValue))
-}
-
 /// An object as a value: the properties of all objects, those of its type, and those that its type does not know.
 ///
 /// Properties of the core and of the content are properties of the value: `job.name`, `job.urgency`. There is no class
@@ -115,7 +89,7 @@ extension CoatyValue: Codable {
         content = try Content(from: decoder)
         // Only the content itself knows its properties: they are those that it encodes.
         let known = try? JSONDocument(encoding: content).root
-        unknown = try decoder.properties { ObjectCore.names.contains($0) || known?.member(named: $0) != nil }
+        unknown = try decoder.properties { ObjectCore.propertyNames.contains($0) || known?.member(named: $0) != nil }
     }
 
     /// Encodes the object.
