@@ -4,14 +4,16 @@ import Coaty
 struct Network {
     static let valueTypeCount = 50
 
-    /// A node as a router decodes it from a payload.
+    /// A node, and the JSON of it that a router receives.
     struct Node {
         let node: IoNode
         let json: JSONView
+        let event: AdvertiseEvent
 
         fileprivate init(_ node: IoNode) throws {
             self.node = node
-            json = try JSONDocument(Array(node.json.utf8)).root
+            event = try AdvertiseEvent.with(object: node)
+            json = event.payload.json["object"] ?? event.payload.json
         }
     }
 
@@ -69,16 +71,19 @@ struct Network {
     /// Returns the context.
     ///
     /// - Parameter remark: a member that no rule uses.
-    static func context(isEmergency: Bool, remark: Int) throws -> JSONView {
-        let text = #"""
-            {"coreType": "IoContext", "objectType": "coaty.test.TemperatureIoContext", "name": "\#(contextName)",
-            "objectId": "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79",
-            "operatingState": "\#(isEmergency ? "emergency" : "normal")", "remark": \#(remark)}
-            """#
-        return try JSONDocument(Array(text.utf8)).root
+    static func context(isEmergency: Bool, remark: Int) -> sending IoContext {
+        let context = IoContext(
+            coreType: .IoContext,
+            objectType: "coaty.test.TemperatureIoContext",
+            objectId: CoatyUUID(uuidString: "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79") ?? CoatyUUID(),
+            name: contextName
+        )
+        context.custom["operatingState"] = .string(isEmergency ? "emergency" : "normal")
+        context.custom["remark"] = .integer(Int64(remark))
+        return context
     }
 
-    private static let contextName = "TemperatureMeasurement"
+    static let contextName = "TemperatureMeasurement"
 
     private static func valueType(_ index: Int) -> String {
         "coaty.test.Temperature[\(index % valueTypeCount)]"

@@ -2,9 +2,39 @@ import Coaty
 import Foundation
 import Logging
 import RoutingReference
+import Synchronization
+
+/// A router that records its decisions.
+final class MeasuredRouter: RuleBasedIoRouter {
+    /// The time of all changes since the last ``takeTime()``.
+    private var time = Duration.zero
+    /// The changes that the last evaluation made.
+    private(set) var changes = IoAssociationChanges()
+    private var waiting: CheckedContinuation<Void, Never>?
+
+    override func onEvaluated(duration: Duration) {
+        time += duration
+        changes = IoAssociationChanges()
+        waiting?.resume()
+        waiting = nil
+    }
+
+    override func onAssociationsChanged(_ changes: IoAssociationChanges) { self.changes = changes }
+
+    /// Waits for the next evaluation.
+    func untilEvaluated() async { await withCheckedContinuation { waiting = $0 } }
+
+    func takeTime() -> Duration {
+        defer { time = .zero }
+        return time
+    }
+}
 
 /// Measures the time to decide on the associations of an IO context, compared with a router that decides on all pairs
 /// each time. The time to read a node and to publish the changes is not included.
+///
+/// The router and an agent that publishes all nodes share a broker in memory. Before each step, the bench waits until
+/// all associations of the step before are published, because publishing uses the router's executor too.
 @ControllerActor
 final class RoutingBench {
     /// The number of nodes that change in a round; a single change is too short to be measured.
@@ -19,11 +49,12 @@ final class RoutingBench {
     }
 
     private let network: Network
-    private let rules: IoAssociationRules
-    private let router: RuleBasedIoRouter
+    private let container: Container
+    private let router: MeasuredRouter
+    private let others: CommunicationManager
+    private let associateCount = Atomic(0)
+    private var publishedCount = 0
     private let clock = ContinuousClock()
-    private var context: JSONView
-    private var table = IoRoutingTable { sourceId, _ in sourceId.string }
     private var naive: NaiveRouter
 
     static func run(size: Int, rounds: Int) async throws -> [Measured] {
@@ -44,30 +75,40 @@ final class RoutingBench {
 
     private init(_ network: Network) throws {
         self.network = network
-        rules = IoAssociationRules(network.rules)
-        context = try Network.context(isEmergency: false, remark: 0)
-        naive = NaiveRouter(rules: network.rules, context: context)
-        // Only closures in rules use the router; these rules have none.
-        let container = try Container.resolve(
-            components: Components(controllers: ["router": RuleBasedIoRouter.self]),
+        let broker = InMemoryBroker()
+        let options = CommunicationOptions { _ in InMemoryBinding(broker: broker) }
+        let logger = Logger(label: "routing-bench") { _ in SwiftLogNoOpLogHandler() }
+        let context = Network.context(isEmergency: false, remark: 0)
+        container = try Container.resolve(
+            components: Components(controllers: ["router": MeasuredRouter.self]),
             configuration: Configuration(
-                communication: CommunicationOptions { _ in InMemoryBinding(broker: InMemoryBroker()) }
+                communication: options,
+                controllers: ControllerConfig(controllerOptions: [
+                    "router": ControllerOptions(extra: ["ioContext": context])
+                ])
             ),
-            logger: Logger(label: "routing-bench") { _ in SwiftLogNoOpLogHandler() }
+            logger: logger
         )
-        guard let router: RuleBasedIoRouter = container.getController(name: "router") else { exit(1) }
+        guard let router: MeasuredRouter = container.getController(name: "router"), let json = router.ioContextJSON
+        else { exit(1) }
         self.router = router
+        naive = NaiveRouter(rules: network.rules, context: json)
+        others = try CommunicationManager(identity: Identity(name: "others"), options: options, logger: logger)
     }
 
     private func measure(_ round: Int) async throws -> [Measured] {
-        for node in network.nodes {
-            _ = try await change { try await $0.take(node.node, json: node.json) { _ in .constant(false) } }
-            naive.take(node.node, json: node.json)
+        let associations = others.subscribe(try .associate(ioContextName: Network.contextName)) { [weak self] _ in
+            self?.associateCount.add(1, ordering: .relaxed)
         }
-        let verdicts = verdicts
-        return [
-            try await step("all, from nothing") { try await $0.evaluate(verdicts) },
-            try await step("all, nothing changes") { try await $0.evaluate(verdicts) },
+        container.communicationManager.start()
+        others.start()
+        while !container.communicationManager.isConnected || !others.isConnected {
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        try await publish(network.nodes)
+        let steps = [
+            try await evaluate("all, from nothing") { [network] router in await router.replaceRules(network.rules) },
+            try await evaluate("all, nothing changes") { await $0.evaluate() },
             try await changeNodes("one actor's node", round) {
                 try Network.actor($0, isForEmergencies: Network.isNormal($0))
             },
@@ -75,48 +116,45 @@ final class RoutingBench {
             try await change("context, all move", to: Network.context(isEmergency: true, remark: 0)),
             try await change("context, no rule asks", to: Network.context(isEmergency: true, remark: 1)),
         ]
+        associations.cancel()
+        await container.shutdown()
+        await others.stop()
+        return steps
     }
 
-    /// The decision of a router.
-    private var verdicts: IoRoutingTable.Verdicts {
-        IoRoutingDecision(
-            rules: rules,
-            context: IoContext(coreType: .IoContext, objectType: IoContext.objectType, objectId: .init(), name: "-"),
-            contextJSON: context,
-            router: router
-        ).verdicts
+    /// Publishes nodes one by one, each after the router has decided on the one before.
+    private func publish(_ nodes: [Network.Node]) async throws {
+        for node in nodes {
+            try others.publishAdvertise(node.event)
+            await router.untilEvaluated()
+            publishedCount += router.changes.count
+            naive.take(node.node, json: node.json)
+        }
     }
 
-    private typealias Change = (inout IoRoutingTable) async throws -> IoAssociationChanges
-
-    /// Applies a change to a copy of the table, as a router does.
-    private func change(_ body: Change) async throws -> IoAssociationChanges {
-        var table = table
-        defer { self.table = table }
-        return try await body(&table)
-    }
-
-    private func step(_ name: String, _ body: Change) async throws -> Measured {
+    private func step(_ name: String, _ body: (MeasuredRouter) async throws -> Void) async throws -> Measured {
+        while associateCount.load(ordering: .relaxed) < publishedCount { try await Task.sleep(for: .milliseconds(1)) }
         var measured = Measured(name: name)
-        let start = clock.now
-        measured.changes = try await change(body).count
-        measured.own.append(start.duration(to: clock.now).milliseconds)
+        _ = router.takeTime()
+        try await body(router)
+        measured.own.append(router.takeTime().milliseconds)
+        measured.changes = router.changes.count
         measured.naive.append(measureNaive())
         return measured
     }
 
-    private func change(_ name: String, to changed: JSONView) async throws -> Measured {
-        let old = context
-        context = changed
-        naive.context = changed
-        let verdicts = verdicts
-        return try await step(name) { [rules] table in
-            try await table.evaluate(
-                where: { kind in
-                    rules.candidates(for: kind.valueType).rules.contains { $0.isTouched(from: old, to: changed) }
-                },
-                verdicts
-            )
+    private func evaluate(_ name: String, _ body: (MeasuredRouter) async throws -> Void) async throws -> Measured {
+        let measured = try await step(name, body)
+        publishedCount += measured.changes
+        return measured
+    }
+
+    private func change(_ name: String, to context: sending IoContext) async throws -> Measured {
+        let event = try UpdateEvent.with(object: context)
+        return try await evaluate(name) { router in
+            // The router completes the update after it has published all associations.
+            for await _ in try others.publishUpdate(event, timeLimit: .seconds(60)) { break }
+            if let json = router.ioContextJSON { naive.context = json }
         }
     }
 
@@ -129,22 +167,15 @@ final class RoutingBench {
         let nodes = try (0..<Self.nodesPerRound).map {
             try node((round * Self.nodesPerRound + $0) % network.size)
         }
-        var measured = Measured(name: name)
-        let verdicts = verdicts
-        let start = clock.now
-        for node in nodes {
-            measured.changes = try await change { try await $0.take(node.node, json: node.json, verdicts) }.count
-        }
-        measured.own.append((start.duration(to: clock.now) / nodes.count).milliseconds)
-        for node in nodes { naive.take(node.node, json: node.json) }
-        measured.naive.append(measureNaive())
+        var measured = try await step(name) { _ in try await publish(nodes) }
+        measured.own = measured.own.map { $0 / Double(nodes.count) }
         return measured
     }
 
     private func measureNaive() -> Double {
         var associations: [IoAssociation] = []
         let time = clock.measure { associations = naive.associations }
-        guard Set(associations) == Set(table.associations) else {
+        guard Set(associations) == Set(router.associations) else {
             FileHandle.standardError.write(Data("the routers disagree\n".utf8))
             exit(1)
         }

@@ -13,12 +13,21 @@ package struct NaiveRouter {
     /// The nodes in the order in which they joined.
     private var nodes: [(id: CoatyUUID, node: IoNode, json: JSONView)] = []
     /// The rules, all with filter conditions.
-    package var rules: [IoAssociationRule]
+    package var rules: [IoAssociationRule] { didSet { compiled = Self.compile(rules) } }
+    private var compiled: [(valueType: String?, condition: CompiledCondition)]
     package var context: JSONView
 
     package init(rules: [IoAssociationRule], context: JSONView) {
         self.rules = rules
         self.context = context
+        compiled = Self.compile(rules)
+    }
+
+    private static func compile(_ rules: [IoAssociationRule]) -> [(valueType: String?, condition: CompiledCondition)] {
+        rules.compactMap { rule in
+            guard case .filter(let condition) = rule.condition else { return nil }
+            return (rule.valueType, CompiledCondition(condition))
+        }
     }
 
     package mutating func take(_ node: IoNode, json: JSONView) {
@@ -69,10 +78,9 @@ package struct NaiveRouter {
     }
 
     private func holds(_ source: Place, _ actor: Place) -> Bool {
-        let own = rules.filter { isSame($0.valueType, source.point.valueType) }
-        let candidates = own.isEmpty ? rules.filter { $0.valueType == nil } : own
+        let own = compiled.filter { isSame($0.valueType, source.point.valueType) }
+        let candidates = own.isEmpty ? compiled.filter { $0.valueType == nil } : own
         return candidates.contains { rule in
-            guard let filter = rule.filter else { return false }
             let objects = IoAssociationRule.Objects(
                 source: source.json,
                 sourceNode: source.node,
@@ -81,7 +89,7 @@ package struct NaiveRouter {
                 context: context
             )
             var budget = WorkBudget(steps: 10_000)
-            return (try? filter.holds(roots: { objects[$0] }, &budget)) ?? false
+            return (try? rule.condition.holds(roots: { objects[$0] }, &budget)) ?? false
         }
     }
 

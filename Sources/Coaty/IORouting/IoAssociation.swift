@@ -34,7 +34,7 @@ public struct IoAssociationChanges: Sendable, Hashable, Encodable {
     }
 
     /// The number of all changes.
-    package var count: Int { added.count + removed.count + changed.count }
+    public var count: Int { added.count + removed.count + changed.count }
 
     /// Whether there are no changes.
     public var isEmpty: Bool { added.isEmpty && removed.isEmpty && changed.isEmpty }

@@ -50,7 +50,7 @@ public struct IoAssociationRule: Sendable {
     /// if they are unknown, as for a closure.
     public let contextProperties: [ObjectFilterProperty]?
     /// The condition, unless it is a closure.
-    package let filter: CompiledCondition?
+    let filter: CompiledCondition?
 
     /// Creates a rule.
     public init(name: String, valueType: String? = nil, condition: @escaping IoRoutingRuleConditionFunc) {

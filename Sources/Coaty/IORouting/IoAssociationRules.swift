@@ -1,13 +1,13 @@
 /// The rules of a router, grouped by value type.
-package struct IoAssociationRules: Sendable {
+struct IoAssociationRules: Sendable {
     /// All rules, in their order.
     let all: [IoAssociationRule]
     private let ofValueType: [WireName: Candidates]
     private let global: Candidates
 
     /// The rules that apply to a value type.
-    package struct Candidates: Sendable {
-        package let rules: [IoAssociationRule]
+    struct Candidates: Sendable {
+        let rules: [IoAssociationRule]
         /// The conditions of all rules; nil if one of them is a closure.
         let conditions: RoutingConditions?
 
@@ -18,7 +18,7 @@ package struct IoAssociationRules: Sendable {
         }
     }
 
-    package init(_ rules: [IoAssociationRule]) {
+    init(_ rules: [IoAssociationRule]) {
         all = rules
         global = Candidates(rules.filter { $0.valueType?.isEmpty ?? true })
         ofValueType = Dictionary(grouping: rules.filter { !($0.valueType?.isEmpty ?? true) }) {
@@ -28,10 +28,10 @@ package struct IoAssociationRules: Sendable {
 
     /// Returns the rules that apply to a value type: its specific rules or, if there are none, those without a value
     /// type.
-    package func candidates(for valueType: WireName) -> Candidates { ofValueType[valueType] ?? global }
+    func candidates(for valueType: WireName) -> Candidates { ofValueType[valueType] ?? global }
 
     /// Returns whether other rules may decide differently on a value type.
-    package func isTouched(_ valueType: WireName, by new: IoAssociationRules) -> Bool {
+    func isTouched(_ valueType: WireName, by new: IoAssociationRules) -> Bool {
         let (old, new) = (candidates(for: valueType).rules, new.candidates(for: valueType).rules)
         return old.count != new.count || zip(old, new).contains { !$0.decidesLike($1) }
     }

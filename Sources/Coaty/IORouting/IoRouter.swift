@@ -31,11 +31,11 @@ open class IoRouter: Controller {
 
     /// The current context; nil if the option is missing.
     public private(set) var ioContext: IoContext?
-    /// The advertised JSON of the context.
-    package private(set) var ioContextJSON: JSONView?
+    /// The advertised JSON of the context; nil if the option is missing.
+    public private(set) var ioContextJSON: JSONView?
 
     /// The nodes and associations after the last change.
-    package private(set) var table = IoRoutingTable { sourceId, _ in sourceId.string }
+    private(set) var table = IoRoutingTable { sourceId, _ in sourceId.string }
     /// Nil while the communication manager is stopped or stopping.
     var session: Session?
     /// Nil while the communication manager is stopped.
@@ -43,8 +43,6 @@ open class IoRouter: Controller {
     /// The queue of all jobs that change the table.
     let jobs = RoutingJobs()
     private let worker = RoutingWorker()
-    /// Called with the duration of each change of the table and its decisions.
-    package var onEvaluated: (@Sendable (Duration) -> Void)?
     /// Whether pairs were not associated because of the limits.
     private var isIncomplete = false
     private nonisolated let notes = DoublingCounter()
@@ -85,6 +83,10 @@ open class IoRouter: Controller {
     /// Called when associations have changed, for any reason.
     open func onAssociationsChanged(_ changes: IoAssociationChanges) {}
 
+    /// Called after each change of a node, the context or the rules with the time that the change and its decisions
+    /// took. The changes are not yet published.
+    open func onEvaluated(duration: Duration) {}
+
     /// The current way to decide on pairs.
     var verdicts: IoRoutingTable.Verdicts {
         // These two classes are known not to override shouldAssociate.
@@ -123,6 +125,9 @@ open class IoRouter: Controller {
 
     /// The current associations.
     public var associations: [IoAssociation] { table.associations }
+
+    /// The nodes and associations after the last change, to read on any thread.
+    public var routingState: IoRoutingState { IoRoutingState(table: table) }
 
     /// Other agents that have been seen to route the same context. They are also logged.
     public var otherRouters: [CoatyUUID] { session?.others.all ?? [] }
@@ -174,7 +179,7 @@ open class IoRouter: Controller {
                 isIncomplete = false
             }
         }
-        onEvaluated?(.now - begin)
+        onEvaluated(duration: .now - begin)
         if let excess = changed.excess { note("\(excess)") }
         if changed.isFull {
             note("there are too many associations")

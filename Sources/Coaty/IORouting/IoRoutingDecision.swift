@@ -1,20 +1,13 @@
 /// Decides on pairs with the rules and the context of a router.
-package struct IoRoutingDecision {
+struct IoRoutingDecision {
     let rules: IoAssociationRules
     var context: IoContext
     /// The advertised JSON of the context.
     var contextJSON: JSONView
     let router: RuleBasedIoRouter
 
-    package init(rules: IoAssociationRules, context: IoContext, contextJSON: JSONView, router: RuleBasedIoRouter) {
-        self.rules = rules
-        self.context = context
-        self.contextJSON = contextJSON
-        self.router = router
-    }
-
     /// The way to decide on pairs. If all applicable rules are filter conditions, no application code is called.
-    @ControllerActor package var verdicts: IoRoutingTable.Verdicts {
+    @ControllerActor var verdicts: IoRoutingTable.Verdicts {
         let holds: @ControllerActor ([IoAssociationRule], RoutedPoint<IoSource>, RoutedPoint<IoActor>) -> Bool?
         holds = { self.holds(forOneOf: $0, $1, $2) }
         return { [rules, contextJSON] kind in

@@ -3,7 +3,7 @@ extension IoRoutingTable {
     /// Adds or updates a node, and decides on its pairs.
     ///
     /// - Throws: ``Refusal``; `CancellationError` if the task is cancelled. The table must not be used after that.
-    package mutating func take(
+    mutating func take(
         _ node: IoNode,
         json: JSONView,
         _ verdicts: @escaping Verdicts,
@@ -17,7 +17,7 @@ extension IoRoutingTable {
     /// Removes a node, and dissolves its associations.
     ///
     /// - Throws: `CancellationError` if the task is cancelled. The table must not be used after that.
-    package mutating func remove(
+    mutating func remove(
         _ id: CoatyUUID,
         _ verdicts: @escaping Verdicts,
         isolation: isolated (any Actor)? = #isolation
@@ -29,7 +29,7 @@ extension IoRoutingTable {
     /// Decides again on all pairs, or on those of some kinds.
     ///
     /// - Throws: `CancellationError` if the task is cancelled. The table must not be used after that.
-    package mutating func evaluate(
+    mutating func evaluate(
         where isTouched: (PointKind) -> Bool = { _ in true },
         _ verdicts: @escaping Verdicts,
         isolation: isolated (any Actor)? = #isolation
@@ -49,7 +49,7 @@ extension IoRoutingTable {
     /// Returns the changes that ``evaluate(where:_:isolation:)`` would make.
     ///
     /// - Throws: ``RoutingExcess``; `CancellationError` if the task is cancelled.
-    package func preview(
+    func preview(
         _ verdicts: @escaping Verdicts,
         isolation: isolated (any Actor)? = #isolation
     ) async throws -> IoAssociationChanges {

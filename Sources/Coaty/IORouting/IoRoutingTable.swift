@@ -6,12 +6,12 @@ import OrderedCollections
 /// The cost of a change depends only on the affected pairs: sources and actors are found by their kind, only the pairs
 /// of a changed node are decided again, and an unchanged verdict makes no change. Copies share their storage, so a copy
 /// can be changed while others read the original.
-package struct IoRoutingTable: Sendable {
+struct IoRoutingTable: Sendable {
     /// Returns the way to decide on pairs of a kind.
-    package typealias Verdicts = @Sendable (PointKind) -> RoutingVerdict
+    typealias Verdicts = @Sendable (PointKind) -> RoutingVerdict
 
     /// The reason why a node is not accepted.
-    package enum Refusal: Error { case tooManyNodes, tooManyPoints, tooManyPairs, tooManyBytes, tooMuchWork }
+    enum Refusal: Error { case tooManyNodes, tooManyPoints, tooManyPairs, tooManyBytes, tooMuchWork }
 
     /// The points of one kind, by their ids.
     struct Compatible {
@@ -32,7 +32,7 @@ package struct IoRoutingTable: Sendable {
     }
 
     /// Makes the route of a source, from its external route if it has one.
-    package typealias MakeRoute = @Sendable (_ sourceId: CoatyUUID, _ externalRoute: String?) -> String
+    typealias MakeRoute = @Sendable (_ sourceId: CoatyUUID, _ externalRoute: String?) -> String
 
     let stepsPerRun: Int
     private let makeRoute: MakeRoute
@@ -56,7 +56,7 @@ package struct IoRoutingTable: Sendable {
     var excess: RoutingExcess?
 
     /// - Parameter stepsPerRun: the work budget of a change, in steps of about 50 ns; each pair adds to it.
-    package init(stepsPerRun: Int = RoutingWork.stepsPerRun, makeRoute: @escaping MakeRoute) {
+    init(stepsPerRun: Int = RoutingWork.stepsPerRun, makeRoute: @escaping MakeRoute) {
         self.stepsPerRun = stepsPerRun
         self.makeRoute = makeRoute
     }
@@ -64,15 +64,15 @@ package struct IoRoutingTable: Sendable {
     // MARK: - Reading
 
     /// The nodes in the order in which they were added.
-    package var nodes: [RoutedNode] { orderedMembers.map(\.node) }
+    var nodes: [RoutedNode] { orderedMembers.map(\.node) }
 
-    package func node(_ id: CoatyUUID) -> RoutedNode? { members[id]?.node }
+    func node(_ id: CoatyUUID) -> RoutedNode? { members[id]?.node }
 
     /// Returns the source with an id.
-    package func source(_ id: CoatyUUID) -> RoutedPoint<IoSource>? { sources[id]?.first }
+    func source(_ id: CoatyUUID) -> RoutedPoint<IoSource>? { sources[id]?.first }
 
     /// Returns the actor with an id.
-    package func actor(_ id: CoatyUUID) -> RoutedPoint<IoActor>? { actors[id]?.first }
+    func actor(_ id: CoatyUUID) -> RoutedPoint<IoActor>? { actors[id]?.first }
 
     /// Returns the route of a source and the rate of an association; nil if there is none.
     func association(_ sourceId: CoatyUUID, _ actorId: CoatyUUID) -> (route: String, updateRate: Int?)? {
@@ -81,7 +81,7 @@ package struct IoRoutingTable: Sendable {
     }
 
     /// All associations, in the order of the nodes.
-    package var associations: [IoAssociation] {
+    var associations: [IoAssociation] {
         heldSources.flatMap { source in
             guard let routed = routed[source.id] else { return [IoAssociation]() }
             return ordered(routed.actors.keys).map {

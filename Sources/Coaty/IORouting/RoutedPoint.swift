@@ -2,9 +2,9 @@
 ///
 /// Filter conditions read its JSON on any thread. Application code gets the typed object, which is isolated to the
 /// ``ControllerActor``.
-package final class RoutedNode: Sendable {
-    package let id: CoatyUUID
-    package let json: JSONView
+final class RoutedNode: Sendable {
+    let id: CoatyUUID
+    let json: JSONView
     /// The agent of the node.
     let parentObjectId: CoatyUUID?
     @ControllerActor private var decoded: IoNode?
@@ -18,7 +18,7 @@ package final class RoutedNode: Sendable {
 
     /// The typed node, decoded on first use. Nil only if its class decodes the JSON the first time but not the second
     /// time.
-    @ControllerActor package var node: IoNode? {
+    @ControllerActor var node: IoNode? {
         if decoded == nil { decoded = try? PayloadCoder.object(json) as? IoNode }
         return decoded
     }
@@ -30,10 +30,10 @@ extension JSONView {
 }
 
 /// A source or an actor of a node.
-package final class RoutedPoint<Point: IoPoint>: Sendable {
-    package let id: CoatyUUID
-    package let json: JSONView
-    package let node: RoutedNode
+final class RoutedPoint<Point: IoPoint>: Sendable {
+    let id: CoatyUUID
+    let json: JSONView
+    let node: RoutedNode
     /// The position among all points. Nodes are in the order in which they were added.
     let place: Place
     let kind: PointKind
@@ -77,7 +77,7 @@ struct Place: Comparable {
 }
 
 /// The properties that two points must have in common to be associated.
-package struct PointKind: Hashable, Sendable {
-    package let valueType: WireName
+struct PointKind: Hashable, Sendable {
+    let valueType: WireName
     let isRaw: Bool
 }

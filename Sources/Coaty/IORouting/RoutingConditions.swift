@@ -1,6 +1,6 @@
 /// The conditions of the rules that apply to a kind of pairs. They are split, so that a condition on only one object is
 /// evaluated once for all pairs of that object.
-package final class RoutingConditions: Sendable {
+final class RoutingConditions: Sendable {
     /// A rule's condition, or a part of it.
     indirect enum Part: Sendable {
         /// The condition at this index of ``singles``. It may compare its object with the context.

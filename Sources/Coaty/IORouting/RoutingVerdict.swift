@@ -1,5 +1,5 @@
 /// The way to decide on pairs of one kind.
-package enum RoutingVerdict: Sendable {
+enum RoutingVerdict: Sendable {
     /// The same verdict for all pairs.
     case constant(Bool)
     /// Filter conditions in a context, evaluated on the executor of the router.

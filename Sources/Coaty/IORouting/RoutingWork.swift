@@ -2,11 +2,11 @@
 ///
 /// A pair has a work budget for all of its rules, and a condition on one object has one for that object. A pair that
 /// exceeds a budget is not associated. When a run has used up its own budget, no further pairs are associated.
-package struct RoutingWork {
+struct RoutingWork {
     /// Maximum number of steps for the rules of a pair, and for a condition on one object.
     static let stepsPerPair = ObjectFilterCondition.maximumStepsOfPairs
     /// The steps of a run, and the steps that each pair of the context adds to them. A step takes about 50 ns.
-    package static let stepsPerRun = 50_000_000
+    static let stepsPerRun = 50_000_000
     static let stepsOfRunPerPair = 100
     /// Maximum number of cached verdicts on single objects, of one byte each.
     private static let maximumKnown = 32 << 20
@@ -178,23 +178,5 @@ package struct RoutingWork {
     private mutating func spend(_ steps: Int) {
         left -= steps
         leftOfTurn -= steps
-    }
-}
-
-/// A pair of a source and an actor that is not associated because evaluating it takes too much work. There may be
-/// further pairs.
-package struct RoutingExcess: Error, Sendable, Hashable {
-    package let ioSourceId: CoatyUUID
-    package let ioActorId: CoatyUUID
-    /// Whether the work of all pairs together, rather than of this pair, is too much.
-    package let isOfRun: Bool
-}
-
-extension RoutingExcess: CustomStringConvertible {
-    package var description: String {
-        let pair = "the source \(ioSourceId) and the actor \(ioActorId)"
-        return isOfRun
-            ? "the rules take too much work for all pairs together; \(pair), and others, were not evaluated"
-            : "the rules take more than \(RoutingWork.stepsPerPair) steps for \(pair)"
     }
 }

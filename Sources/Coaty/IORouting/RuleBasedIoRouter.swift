@@ -44,8 +44,8 @@ open class RuleBasedIoRouter: IoRouter {
     /// - Parameters:
     ///   - ioContext: the context, whose parent becomes the router; nil for the current one.
     ///   - rules: the rules; nil for the current ones.
-    /// - Throws: `EncodingError` if the context is not valid; `CancellationError` if the task is cancelled; another
-    ///   error if the rules take too much work for some pairs.
+    /// - Throws: `EncodingError` if the context is not valid; `CancellationError` if the task is cancelled;
+    ///   ``RoutingExcess`` if the rules take too much work for some pairs.
     public func preview(
         ioContext: IoContext? = nil,
         rules: [IoAssociationRule]? = nil

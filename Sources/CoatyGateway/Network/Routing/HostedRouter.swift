@@ -26,6 +26,8 @@ final class HostedRouter: RuleBasedIoRouter {
     /// Stores the context after the latest Update event.
     private(set) var keeping: Task<Void, any Error>?
     private var surroundings: Surroundings?
+    /// Called with the duration of each change, including decisions.
+    var evaluationHandler: (@Sendable (Duration) -> Void)?
 
     func settle(in surroundings: Surroundings) { self.surroundings = surroundings }
 
@@ -39,6 +41,8 @@ final class HostedRouter: RuleBasedIoRouter {
         guard let id = ioContext?.objectId else { return }
         surroundings?.feed.report(id, changes)
     }
+
+    override func onEvaluated(duration: Duration) { evaluationHandler?(duration) }
 
     override func shouldUpdateIoContext(by event: UpdateEvent) -> Bool {
         guard let expected, isExpected(event), let base = expected.base, base != ioContextJSON.map(EntityTag.init)

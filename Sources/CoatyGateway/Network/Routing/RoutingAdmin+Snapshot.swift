@@ -5,7 +5,7 @@ extension RoutingAdmin {
     struct Snapshot: Sendable {
         /// The content of a context.
         enum Content: Sendable {
-            case hosted(IoRoutingTable)
+            case hosted(IoRoutingState)
             case foreign(nodes: [JSONView], associations: [IoAssociation])
         }
 
@@ -19,7 +19,7 @@ extension RoutingAdmin {
         /// The IO nodes, in the order in which they were added.
         var nodes: [JSONView] {
             switch content {
-            case .hosted(let table): table.nodes.map(\.json)
+            case .hosted(let state): state.nodes
             case .foreign(let nodes, _): nodes
             }
         }
@@ -27,7 +27,7 @@ extension RoutingAdmin {
         /// The associations. They are collected on each access, which takes long if there are many.
         var associations: [IoAssociation] {
             switch content {
-            case .hosted(let table): table.associations
+            case .hosted(let state): state.associations
             case .foreign(_, let associations): associations
             }
         }

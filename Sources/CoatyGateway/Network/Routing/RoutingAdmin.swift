@@ -54,7 +54,7 @@ final class RoutingAdmin {
         ) { id, other in
             Task { @ControllerActor in routers.first { $0.id == id }?.router.note(otherRouter: other) }
         }
-        for (_, _, router) in routers { router.onEvaluated = { [weak self] in self?.evaluations.record($0) } }
+        for (_, _, router) in routers { router.evaluationHandler = { [weak self] in self?.evaluations.record($0) } }
     }
 
     /// Starts to observe the contexts of other routers. Call it before the communication manager starts.
@@ -92,7 +92,7 @@ final class RoutingAdmin {
                 json: json,
                 router: manager.identityId,
                 otherRouters: router.otherRouters,
-                content: .hosted(router.table)
+                content: .hosted(router.routingState)
             )
         }
     }
