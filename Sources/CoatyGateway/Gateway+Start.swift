@@ -103,7 +103,7 @@ extension Gateway {
         let agent = try await GatewayAgent(settings: settings, communication: agentOptions(broker), logger: logger)
         let manager = agent.communicationManager
         let rawSessions = RawSessions(maximum: limits.rawConnections, open: manager.openRawSession)
-        let otherNamespaces = OtherNamespaces(manager)
+        let otherNamespaces = OtherNamespaces(manager, messageCounts: trafficSessions.messageCounts)
         // If the broker translates dots to slashes, it would send every event of every namespace.
         let countsAgents = broker.topicDialect == .plain
         let observers = ComponentGroup(

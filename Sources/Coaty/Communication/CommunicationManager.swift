@@ -26,17 +26,14 @@ public final class CommunicationManager: Sendable {
     /// Logs dropped messages of sessions that only observe; these do not count as messages of the agent.
     let observerDropLog: DropLog
     let receivedMessages = Atomic(0)
-    /// Counts the messages of the sessions that observe traffic or raw events for this agent.
-    package let trafficCounts = MessageCounts()
-    package let rawCounts = MessageCounts()
     let ioAssociations: IoAssociations
     let observesAllNamespaces: Bool
     let identityResolve: ResolveEvent
     let ioNodeEvents: [AdvertiseEvent]
     /// The ids of the identity and the IO nodes: the farewell withdraws objects with one of these as parent.
     let ownIds: Set<CoatyUUID>
-    /// Maximum number of JSON values in a received event.
-    let maximumEventValues: Int
+    /// Maximum number of JSON values in a received event, from the options.
+    public let maximumEventValues: Int
     /// Creates the bindings of further sessions.
     let makeBinding: @Sendable (Logger) throws -> any Binding
 
@@ -185,7 +182,7 @@ public final class CommunicationManager: Sendable {
     }
 
     /// Whether the agent is connected and all publications are written, including the Advertise event of its identity.
-    package var hasWrittenEverything: Bool { session.core.withLock { $0.state.sends && $0.outbox.isDrained } }
+    public var hasWrittenEverything: Bool { session.core.withLock { $0.state.sends && $0.outbox.isDrained } }
 
     /// Counters of publications and messages, and the state of the connection.
     public var statistics: CommunicationStatistics {

@@ -15,7 +15,7 @@ public enum EventName: Hashable, Sendable {
     }
 
     /// Whether it is an object type.
-    package var isObjectType: Bool { if case .objectType = self { true } else { false } }
+    public var isObjectType: Bool { if case .objectType = self { true } else { false } }
 }
 
 /// The source or destination of an event, in Coaty's terms. A binding maps it to an address of its protocol and back.

@@ -7,13 +7,14 @@ extension CommunicationManager {
     /// On the agent's session, a flood of raw events would delay Coaty events, and the broker would drop some of them.
     /// The session lasts until it is stopped, or until the communication manager stops.
     ///
+    /// - Parameter messageCounts: counts the messages of the session.
     /// - Throws: errors of the binding's maker.
-    package func openRawSession() throws -> RawSession {
+    package func openRawSession(messageCounts: MessageCounts) throws -> RawSession {
         let raw = RawSession(
             agent: session,
             binding: try makeBinding(logger),
             dropLog: observerDropLog,
-            messageCounts: rawCounts,
+            messageCounts: messageCounts,
             logger: logger
         )
         // This subscription, which every agent has, ends with the agent's session.

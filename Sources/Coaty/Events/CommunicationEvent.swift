@@ -70,7 +70,7 @@ public struct Payload: Sendable {
     /// Checks a JSON text with a maximum number of values, including member names.
     ///
     /// - Throws: ``PayloadError/malformed(_:)``
-    package init(_ bytes: [UInt8], maximumValues: Int) throws(PayloadError) {
+    public init(_ bytes: [UInt8], maximumValues: Int) throws(PayloadError) {
         do throws(JSONSyntaxError) {
             document = try JSONDocument(bytes, maximumValues: maximumValues)
         } catch {
@@ -87,7 +87,7 @@ public struct Payload: Sendable {
     public var bytes: [UInt8] { document.bytes }
 
     /// The approximate number of bytes that the payload uses in memory: the text and an index of its values.
-    package var footprint: Int { document.footprint }
+    public var footprint: Int { document.footprint }
 
     /// The payload's JSON value.
     public var json: JSONView { document.root }

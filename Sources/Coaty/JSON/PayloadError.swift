@@ -22,7 +22,7 @@ extension PayloadError: CustomStringConvertible {
 
 extension PayloadError {
     /// Whether the payload may match its event, but has too many values.
-    var isTooLarge: Bool {
+    public var isTooLarge: Bool {
         if case .malformed(let error) = self { error.hasTooManyValues } else { false }
     }
 

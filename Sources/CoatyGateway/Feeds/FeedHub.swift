@@ -96,7 +96,7 @@ final class FeedHub: Sendable {
     let routing: RoutingAdmin
     let objects: ObjectRegistry
     private let resumeWindow: Duration
-    private let trafficSessions: TrafficSessions
+    let trafficSessions: TrafficSessions
     let rawSessions: RawSessions
     private let pins: SnapshotPins
     private let replayBuffer: ReplayBuffer

@@ -10,6 +10,7 @@ struct FeedUpstream {
     private let objects: ObjectRegistry
     private let requests: ObservedRequests
     private let rawSessions: RawSessions
+    private let trafficCounts: MessageCounts
     private let client: ClientKey
     private let session: TrafficSessions.Place?
     private let onEnd: @Sendable () -> Void
@@ -33,6 +34,7 @@ struct FeedUpstream {
         self.session = session
         (manager, ioNodes, routing) = (hub.manager, hub.ioNodes, hub.routing)
         (objects, requests, rawSessions) = (hub.objects, hub.requests, hub.rawSessions)
+        trafficCounts = hub.trafficSessions.messageCounts
         let onEnd: @Sendable () -> Void = { [weak hub, weak feed] in
             if let feed { hub?.end(feed, request) }
         }
@@ -126,6 +128,7 @@ struct FeedUpstream {
                 // The handler lives as long as the session, so the session counts until then.
                 let subscription = try manager.subscribe(
                     traffic: eventTypes,
+                    messageCounts: trafficCounts,
                     onStatus: onStatus,
                     onGap: onGap,
                     onEnd: onEnd

@@ -53,13 +53,15 @@ final class RawSessions: Component {
         deinit { sessions.state.withLock { $0.give(client) } }
     }
 
+    /// The messages of all sessions.
+    let messageCounts = MessageCounts()
     private let state: Mutex<State>
-    private let open: @Sendable () throws -> RawSession
+    private let open: @Sendable (MessageCounts) throws -> RawSession
 
     /// - Parameters:
     ///   - maximum: maximum number of sessions, at least 1.
-    ///   - open: opens a session.
-    init(maximum: Int, open: @escaping @Sendable () throws -> RawSession) {
+    ///   - open: opens a session, whose messages it counts.
+    init(maximum: Int, open: @escaping @Sendable (MessageCounts) throws -> RawSession) {
         state = Mutex(
             State(sessions: Array(repeating: nil, count: maximum), loads: Array(repeating: 0, count: maximum))
         )
@@ -74,7 +76,7 @@ final class RawSessions: Component {
             let index = state.take(client)
             if let session = state.sessions[index], !session.hasEnded { return Place(session, client, in: self) }
             do {
-                let session = try open()
+                let session = try open(messageCounts)
                 state.sessions[index] = session
                 return Place(session, client, in: self)
             } catch {

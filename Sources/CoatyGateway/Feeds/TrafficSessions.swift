@@ -1,3 +1,4 @@
+import Coaty
 import Coordination
 import Synchronization
 
@@ -22,10 +23,17 @@ final class TrafficSessions: Component {
     /// Maximum number of sessions, including those that are closing. At the maximum, no further set of events can be
     /// observed.
     let maximum: Int
+    /// The messages of all sessions.
+    let messageCounts: MessageCounts
     private let current = Atomic(0)
 
-    /// - Parameter feeds: maximum number of feeds in use that have their own session.
-    init(feeds: Int) { maximum = feeds + FeedHub.maximumUnusedTrafficFeeds }
+    /// - Parameters:
+    ///   - feeds: maximum number of feeds in use that have their own session.
+    ///   - messageCounts: counts the messages of the sessions.
+    init(feeds: Int, messageCounts: MessageCounts = MessageCounts()) {
+        maximum = feeds + FeedHub.maximumUnusedTrafficFeeds
+        self.messageCounts = messageCounts
+    }
 
     var count: Int { current.load(ordering: .relaxed) }
 

@@ -34,8 +34,8 @@ struct Network: Sendable {
         let own = manager.statistics
         return [
             SessionMessages(kind: .gateway, received: own.received, published: own.published),
-            SessionMessages(.traffic, manager.trafficCounts),
-            SessionMessages(.raw, manager.rawCounts),
+            SessionMessages(.traffic, feeds.trafficSessions.messageCounts),
+            SessionMessages(.raw, feeds.rawSessions.messageCounts),
             SessionMessages(.identities, identities.messageCounts),
             SessionMessages(.ioNodes, ioNodes.messageCounts),
         ] + (demoMessages.map { [SessionMessages(.demo, $0)] } ?? [])

@@ -27,14 +27,19 @@ final class OtherNamespaces: Component {
 
     private let manager: CommunicationManager
     /// Counts the session, so that a stop can wait until it is closed.
-    private let sessions = TrafficSessions(feeds: 1)
+    private let sessions: TrafficSessions
     private let state = Mutex(State())
 
-    init(_ manager: CommunicationManager) { self.manager = manager }
+    /// - Parameter messageCounts: counts the messages of the session.
+    init(_ manager: CommunicationManager, messageCounts: MessageCounts) {
+        self.manager = manager
+        sessions = TrafficSessions(feeds: 1, messageCounts: messageCounts)
+    }
 
     func start() async throws {
         let place = sessions.take()
         let subscription = try manager.subscribeToAgentsOfAllNamespaces(
+            messageCounts: sessions.messageCounts,
             onStatus: { [weak self] status in
                 // Departures of agents meanwhile are not noticed. Agents that stay connected are not counted again.
                 if status == .offline { self?.forget() }

@@ -136,7 +136,7 @@ import Testing
         #expect(values.map { $0.data["value"] as? String } == encoded)
         #expect(values.allSatisfy { $0.data["encoding"] as? String == "base64" })
         #expect(delivered.count == good.count + values.count)
-        try waitUntil("the log says so") { scene.gateway.log.contains("dropped an event that is not a JSON object") }
+        try waitUntil("the log says so") { scene.gateway.log.contains("dropped an event that is not valid") }
         #expect(scene.gateway.log.split(separator: "\n").count < 100, "a flood does not fill the log")
 
         // A huge event is delivered or dropped, and later events are still delivered.

@@ -14,7 +14,7 @@ import Testing
     init() throws {
         let options = CommunicationOptions { [broker] _ in TopicBinding(broker: broker) }
         let manager = try CommunicationManager(identity: Identity(name: "gateway"), options: options)
-        sessions = RawSessions(maximum: 2) { try manager.openRawSession() }
+        sessions = RawSessions(maximum: 2) { try manager.openRawSession(messageCounts: $0) }
         self.manager = manager
     }
 
