@@ -1,20 +1,30 @@
 /// A value that a property must have for a condition to hold.
 package struct AccessKey: Sendable, Hashable {
     /// The names on the path to the property; empty for the object itself.
-    package let path: [WireName]
+    let path: [WireName]
     /// The required value.
-    package let value: Scalar
+    let value: Scalar
 
-    /// Creates a key.
-    package init(path: [WireName], value: Scalar) {
+    /// Creates the key of objects that have a member with a text.
+    package init(member name: String, text: WireName) {
+        self.init(path: [WireName(name)], value: .string(text))
+    }
+
+    init(path: [WireName], value: Scalar) {
         self.path = path
         self.value = value
     }
 
+    /// The member and its text, if the value is a text and a member of the object itself.
+    package var member: (name: String, text: String)? {
+        guard path.count == 1, case .string(let text) = value else { return nil }
+        return (path[0].text, text.text)
+    }
+
     /// Maximum number of keys of a condition.
-    package static let maximumCount = 64
+    static let maximumCount = 64
     /// Maximum number of names of a path, which bounds the depth of an index.
-    package static let maximumDepth = 16
+    static let maximumDepth = 16
     /// Maximum size of a string, in bytes, which bounds the size of an index and the bytes that a search reads.
     static let maximumLength = 256
 

@@ -25,15 +25,6 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
         self = .property(property, expression)
     }
 
-    /// Number of conditions on properties; an empty and or or counts as one.
-    package var leafCount: Int {
-        switch self {
-        case .property: 1
-        case .and(let list), .or(let list): list.isEmpty ? 1 : list.reduce(0) { $0 + $1.leafCount }
-        case .not(let condition): condition.leafCount
-        }
-    }
-
     /// Decodes a condition on one property.
     private init(leaf view: JSONView, _ dialect: FilterDialect) throws(PayloadError) {
         let parts = Array(view.elements.prefix(3))
@@ -47,7 +38,7 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
     /// Decodes a condition tree, with operator numbers or names.
     ///
     /// - Throws: ``PayloadError`` with the place in the view's document.
-    package init(_ view: JSONView) throws(PayloadError) {
+    public init(_ view: JSONView) throws(PayloadError) {
         try self.init(tree: view, depth: 0)
     }
 

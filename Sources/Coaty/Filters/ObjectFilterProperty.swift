@@ -27,7 +27,7 @@ public struct ObjectFilterProperty: Sendable, Hashable {
     /// Decodes a dotted path or an array of names.
     ///
     /// - Throws: ``PayloadError`` with the place in the view's document.
-    package init(_ view: JSONView, mayBeEmpty: Bool = false) throws(PayloadError) {
+    public init(_ view: JSONView, mayBeEmpty: Bool = false) throws(PayloadError) {
         if let path = view.string {
             guard mayBeEmpty || !path.isEmpty else { throw .invalid(view, "must not be empty") }
             self.init(path)
@@ -85,7 +85,7 @@ public struct OrderByProperty: Sendable, Hashable {
     /// Decodes `[property, "Asc" | "Desc"]`.
     ///
     /// - Throws: ``PayloadError`` with the place in the view's document.
-    package init(_ view: JSONView) throws(PayloadError) {
+    init(_ view: JSONView) throws(PayloadError) {
         let parts = Array(view.elements)
         guard parts.count == 2 else { throw .invalid(view, "must be [property, \"Asc\" or \"Desc\"]") }
         guard let order = parts[1].string.flatMap(SortingOrder.init(rawValue:)) else {

@@ -28,7 +28,7 @@ struct PropertyPath: Sendable, Hashable {
 
 extension JSONView {
     /// Returns the value at the end of a path such as ``ObjectFilterProperty/names``; nil if there is none.
-    package func value(at path: some Sequence<String>) -> JSONView? {
+    public func value(at path: some Sequence<String>) -> JSONView? {
         var view = self
         for name in path {
             if view.kind == .array {

@@ -1,5 +1,5 @@
 /// A JSON value that is not an array or object. Strings are compared byte by byte, numbers by value.
-package enum Scalar: Sendable, Hashable {
+enum Scalar: Sendable, Hashable {
     case null
     case bool(Bool)
     /// A whole number that fits, even if it is written as a double.
@@ -11,13 +11,13 @@ package enum Scalar: Sendable, Hashable {
     case string(WireName)
 
     /// Creates the value of a view; nil for arrays and objects.
-    package init?(_ view: JSONView) {
+    init?(_ view: JSONView) {
         if view.kind == .array || view.kind == .object { return nil }
         self.init(AnyCodable(view))
     }
 
     /// Creates the value of a JSON value; nil for arrays and objects.
-    package init?(_ json: AnyCodable) {
+    init?(_ json: AnyCodable) {
         switch json {
         case .null: self = .null
         case .bool(let bool): self = .bool(bool)

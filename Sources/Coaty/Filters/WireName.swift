@@ -21,7 +21,7 @@ public struct WireName: Hashable, Sendable {
     }
 
     /// Returns whether the bytes begin with those of another name.
-    package func hasPrefix(_ prefix: WireName) -> Bool {
+    public func hasPrefix(_ prefix: WireName) -> Bool {
         var (text, prefix) = (text, prefix.text)
         return text.withUTF8 { text in
             prefix.withUTF8 { prefix in
@@ -55,7 +55,7 @@ extension WireName {
     }
 
     /// Returns whether a character is neither a control character nor a Unicode noncharacter.
-    package static func isTextual(_ scalar: Unicode.Scalar) -> Bool {
+    public static func isTextual(_ scalar: Unicode.Scalar) -> Bool {
         guard !scalar.isASCII else { return scalar.value >= 0x20 && scalar.value != 0x7F }
         return scalar.properties.generalCategory != .control && !scalar.properties.isNoncharacterCodePoint
     }

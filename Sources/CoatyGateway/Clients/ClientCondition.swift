@@ -31,6 +31,17 @@ struct ClientCondition: Hashable, Sendable {
     }
 }
 
+extension ObjectFilterCondition {
+    /// Number of conditions on properties; an empty `and` or `or` counts as one.
+    var leafCount: Int {
+        switch self {
+        case .property: 1
+        case .and(let list), .or(let list): list.isEmpty ? 1 : list.reduce(0) { $0 + $1.leafCount }
+        case .not(let condition): condition.leafCount
+        }
+    }
+}
+
 extension JSONView {
     /// Counts this and all values in it down from `left`.
     ///

@@ -409,10 +409,10 @@ extension Observation.ObjectKind {
     fileprivate var accessKeys: [AccessKey]? {
         switch self {
         case .core(let coreType):
-            [AccessKey(path: [WireName("coreType")], value: .string(WireName(coreType.rawValue)))]
+            [AccessKey(member: "coreType", text: WireName(coreType.rawValue))]
         case .object(let objectType):
             objectType.text.utf8.count > Self.maximumKeyLength
-                ? nil : [AccessKey(path: [WireName("objectType")], value: .string(objectType))]
+                ? nil : [AccessKey(member: "objectType", text: objectType)]
         }
     }
 }

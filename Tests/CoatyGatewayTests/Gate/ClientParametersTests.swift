@@ -278,6 +278,12 @@ import Testing
         let bare = try ClientFrame(Array(#"{"op":"publish","id":"i"}"#.utf8), id: &id)
         #expect(self.fault { _ = try bare.json.data { try AdvertiseEvent(payload: $0) } } == "/data")
     }
+
+    @Test func leavesAreCounted() {
+        let leaf = ObjectFilterCondition.property("a", .exists())
+        #expect(leaf.leafCount == 1)
+        #expect(ObjectFilterCondition.and([leaf, .not(.or([leaf, leaf])), .or([])]).leafCount == 4)
+    }
 }
 
 extension ClientCondition {

@@ -125,10 +125,4 @@ import Testing
         #expect(try holds(.not(condition), 3, steps: needed - 1))
         #expect(try !holds(condition, 0, steps: 0))
     }
-
-    @Test func leavesAreCounted() {
-        let leaf = ObjectFilterCondition.property("a", .exists())
-        #expect(leaf.leafCount == 1)
-        #expect(ObjectFilterCondition.and([leaf, .not(.or([leaf, leaf])), .or([])]).leafCount == 4)
-    }
 }

@@ -136,14 +136,14 @@ extension ObjectSelection {
 extension ObjectIndex {
     /// Returns the objects with a value; nil if there is no index of such values.
     fileprivate func ids(with key: AccessKey) -> IDs? {
-        guard key.path.count == 1, case .string(let text) = key.value else { return nil }
-        switch key.path[0].text {
+        guard let (name, text) = key.member else { return nil }
+        switch name {
         case "objectId":
-            let id = CoatyUUID(wire: text.text)
+            let id = CoatyUUID(wire: text)
             return self[id] == nil ? [] : [id]
-        case "parentObjectId": return ids(withParent: CoatyUUID(wire: text.text))
-        case "coreType": return CoreType(rawValue: text.text).map { ids(of: $0) } ?? []
-        case "objectType": return ids(of: text)
+        case "parentObjectId": return ids(withParent: CoatyUUID(wire: text))
+        case "coreType": return CoreType(rawValue: text).map { ids(of: $0) } ?? []
+        case "objectType": return ids(of: WireName(text))
         default: return nil
         }
     }
