@@ -13,7 +13,7 @@ public enum TopicDialect: String, Sendable, Hashable, CaseIterable {
 
 extension TopicDialect {
     /// Returns a form in which topics are equal if the broker treats them as equal.
-    package func canonical(_ topic: String) -> String {
+    public func canonical(_ topic: String) -> String {
         switch self {
         case .plain: return topic
         case .slashes:

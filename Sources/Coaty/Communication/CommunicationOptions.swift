@@ -13,8 +13,8 @@ public struct CommunicationOptions: Sendable {
         set { isAutoStarted = newValue }
     }
     private var isAutoStarted: Bool
-    /// Whether the binding discovers its broker.
-    package var discoversBroker = false
+    /// Whether the binding discovers its broker. The extension of a binding that makes options sets it.
+    public var discoversBroker = false
     /// Limits of the publications that are queued for the connection.
     public var outboxLimits: OutboxLimits
     /// Maximum number of JSON values in a received event, including member names. An event with more values is dropped,

@@ -69,7 +69,7 @@ public struct EventStream<Element: Sendable>: AsyncSequence, Sendable {
 
 extension EventStream {
     /// Adds events to a stream, and ends it.
-    package struct Continuation: Sendable {
+    public struct Continuation: Sendable {
         fileprivate let buffer: EventBuffer<Element>
         fileprivate let signal: AsyncStream<Void>.Continuation
         fileprivate let size: @Sendable (Element) -> Int
@@ -79,26 +79,26 @@ extension EventStream {
         ///
         /// - Returns: the number of dropped events, if this one lets some be dropped; otherwise nil.
         @discardableResult
-        package func yield(_ element: Element) -> Int? {
+        public func yield(_ element: Element) -> Int? {
             let dropped = buffer.append(element, size: size(element))
             signal.yield()
             return dropped
         }
 
         /// Ends the stream; does nothing after the first call.
-        package func finish(_ end: StreamEnd) {
+        public func finish(_ end: StreamEnd) {
             buffer.finish(end)
             signal.finish()
         }
 
         /// Adds a function that is called after the end, whatever its reason; at once if the stream has ended.
-        package func onEnd(_ action: @escaping @Sendable () -> Void) { ending.append(action) }
+        public func onEnd(_ action: @escaping @Sendable () -> Void) { ending.append(action) }
     }
 
     /// Creates a stream.
     ///
     /// - Parameter size: returns the number of bytes that an event takes in memory.
-    package static func makeStream(
+    public static func makeStream(
         of type: Element.Type = Element.self,
         size: @escaping @Sendable (Element) -> Int
     ) -> (stream: EventStream, continuation: Continuation) {

@@ -100,7 +100,7 @@ public enum AnyCodable: Sendable, Hashable {
 
 extension AnyCodable {
     /// The approximate number of bytes that the value uses in memory.
-    package var footprint: Int {
+    public var footprint: Int {
         switch self {
         case .string(let string): MemoryLayout<Self>.stride + string.utf8.count
         case .array(let elements): elements.reduce(MemoryLayout<Self>.stride) { $0 + $1.footprint }

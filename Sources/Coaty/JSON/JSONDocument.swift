@@ -258,7 +258,7 @@ public struct JSONView: Sendable {
     }
 
     /// Returns the member of an object with a name that is known only at run time; of several, the last.
-    package func member(named name: String) -> JSONView? {
+    public func member(named name: String) -> JSONView? {
         document.member(named: name, of: index).map { JSONView(document: document, index: $0) }
     }
 

@@ -64,7 +64,7 @@ extension JSONDocument {
     ///
     /// - Throws: `EncodingError` if JSON can't represent a property, or the value encodes nothing or is nested too
     ///   deep.
-    package init<Value: Encodable>(encoding value: Value) throws {
+    public init<Value: Encodable>(encoding value: Value) throws {
         let box = JSONTreeBox()
         try box.set(value: value, at: 0)
         func failure(_ reason: String, _ cause: JSONSyntaxError? = nil) -> EncodingError {

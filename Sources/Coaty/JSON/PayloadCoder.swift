@@ -27,12 +27,17 @@ public enum PayloadCoder {
         return try decode(type, from: document.root)
     }
 
-    package static func encodeBytes<Value: Encodable>(_ value: Value) throws -> [UInt8] {
+    /// Encodes a value as the UTF-8 bytes of a JSON text, like ``encode(_:)``.
+    ///
+    /// - Throws: as ``encode(_:)``
+    public static func encodeBytes<Value: Encodable>(_ value: Value) throws -> [UInt8] {
         try JSONDocument(encoding: value).bytes
     }
 
     /// Decodes a value from its place in a checked text.
-    package static func decode<Value: Decodable>(_ type: Value.Type = Value.self, from json: JSONView) throws -> Value {
+    ///
+    /// - Throws: `DecodingError` if the place does not contain such a value.
+    public static func decode<Value: Decodable>(_ type: Value.Type = Value.self, from json: JSONView) throws -> Value {
         try JSONValueDecoder(json).decode(type)
     }
 

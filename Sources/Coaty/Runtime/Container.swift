@@ -29,25 +29,17 @@ public final class Container {
     ///   - components: the classes of the controllers and objects.
     ///   - configuration: the configuration of the agent and its controllers.
     ///   - logger: the log, which gets the configuration's log level if there is one.
+    ///   - controllerLogger: the log of the controllers, if it is another one.
     /// - Throws: ``ConfigurationError``; the errors of ``CommunicationManager/init(identity:ioNodes:options:logger:)``.
     public static func resolve(
         components: sending Components = Components(),
         configuration: sending Configuration,
-        logger: Logger = Logger(label: "coaty")
-    ) throws -> Container {
-        try resolve(components: components, configuration: configuration, logger: logger, controllerLogger: logger)
-    }
-
-    /// Creates a container whose controllers have another logger than its communication manager.
-    package static func resolve(
-        components: sending Components,
-        configuration: sending Configuration,
-        logger: Logger,
-        controllerLogger: Logger
+        logger: Logger = Logger(label: "coaty"),
+        controllerLogger: Logger? = nil
     ) throws -> Container {
         guard let communication = configuration.communication else { throw ConfigurationError.noCommunication }
         for objectType in components.objectTypes { _ = objectType.objectType }
-        let container = try Container(configuration, communication, logger, controllerLogger)
+        let container = try Container(configuration, communication, logger, controllerLogger ?? logger)
         do {
             for (name, controllerType) in components.controllers { try container.add(name, controllerType) }
         } catch {
