@@ -24,16 +24,16 @@ extension CommunicationManager {
         holding: (any AnyObject & Sendable)?,
         keeping: (any AnyObject & Sendable)? = nil
     ) throws(CommunicationError) -> Delivery {
-        let parentId = parent(ofShared: event.object)
+        let parentId = parent(ofShared: event.header)
         if parentId != nil { session.sharesObjects.store(true, ordering: .relaxed) }
         var publications: [Publication] = []
-        for name in event.object.names {
+        for name in event.header.names {
             var sharing = parentId.map {
-                Sharing.advertises(event.object.objectId, parentId: $0, isObjectType: name.isObjectType)
+                Sharing.advertises(event.header.objectId, parentId: $0, isObjectType: name.isObjectType)
             }
             if parentId == nil, session.sharesObjects.load(ordering: .relaxed) {
                 // An earlier version of the object may be shared.
-                sharing = .ends([event.object.objectId])
+                sharing = .ends([event.header.objectId])
             }
             var publication = publication(.advertise, name: name, event.payload, sharing: sharing)
             publication.keeping = keeping

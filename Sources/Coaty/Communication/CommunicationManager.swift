@@ -46,8 +46,7 @@ public final class CommunicationManager: Sendable {
     ///   - options: the communication options.
     ///   - logger: the log.
     /// - Throws: `EncodingError`, ``PayloadError`` or ``CommunicationError/invalidName(_:)`` if the identity, an IO
-    ///   node or the
-    ///   namespace is not valid; errors of the binding's maker.
+    ///   node or the namespace is not valid; errors of the binding's maker.
     public init(
         identity: Identity,
         ioNodes: [IoNode] = [],
@@ -71,7 +70,7 @@ public final class CommunicationManager: Sendable {
             payload: try DeadvertiseEvent.with(objectIds: ids).payload.bytes
         )
         let joinEvents = ([identityEvent] + ioNodeEvents).flatMap { event in
-            event.object.names.map { name in
+            event.header.names.map { name in
                 Publication(
                     .event(EventAddress(.advertise, name: name, namespace: namespace, sourceId: sourceId)),
                     payload: event.payload.bytes,

@@ -14,6 +14,8 @@ package final class Deadline: Sendable {
 
     private let timer: Timer
 
+    /// Creates a deadline.
+    ///
     /// - Parameter handler: must not block.
     package init(after duration: Duration, handler: @escaping @Sendable () -> Void) {
         timer = .key(DeadlineTimer.shared.add(handler, at: .now + duration))

@@ -77,7 +77,7 @@ extension EventStream {
 
         /// Adds an event.
         ///
-        /// - Returns: the number of dropped events, if this one lets some be dropped; otherwise nil.
+        /// - Returns: the number of dropped events so far, if adding this one dropped some; otherwise nil.
         @discardableResult
         public func yield(_ element: Element) -> Int? {
             let dropped = buffer.append(element, size: size(element))

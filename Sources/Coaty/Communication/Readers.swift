@@ -58,6 +58,7 @@ package final class Readers<Value: Sendable>: Sendable {
         return { [weak self] in _ = self?.state.withLock { $0.readers.removeValue(forKey: id) } }
     }
 
+    /// Adds a value to all streams.
     package func yield(_ value: Value) {
         for reader in state.withLock({ Array($0.readers.values) }) { reader.yield(value) }
     }

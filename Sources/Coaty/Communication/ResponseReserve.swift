@@ -1,8 +1,8 @@
 /// Correlation ids whose responses are subscribed before a request uses them.
 ///
 /// Without it, each request needs a SUBSCRIBE and its acknowledgement: a quarter of the packets of a request, and the
-/// broker handles them before the request. The reserve starts empty and grows with the requests, so that an agent that
-/// asks rarely subscribes as before. Each id is used once. A lost connection empties the reserve.
+/// broker handles them before the request. The reserve starts empty and grows with the requests, so that an agent
+/// with few requests subscribes for each of them. Each id is used once. A lost connection empties the reserve.
 struct ResponseReserve: Sendable {
     /// Maximum number of ids for each pattern.
     static let maximumSize = 64
@@ -10,7 +10,7 @@ struct ResponseReserve: Sendable {
     static let idleTime = Duration.seconds(5)
 
     private struct Stock {
-        /// Number of ids to hold; 0 until a second request follows within ``idleTime``.
+        /// Number of ids to keep; 0 until a second request follows within ``idleTime``.
         var size = 0
         /// Ids whose subscription is granted.
         var ready: [CoatyUUID] = []

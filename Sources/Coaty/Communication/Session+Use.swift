@@ -16,8 +16,8 @@ extension Session {
         if let holding {
             for index in publications.indices { publications[index].holding = holding }
         }
-        // The subscription of a request has not woken the binding. Also if the outbox is full: others may have added
-        // operations behind the subscription.
+        // The subscription of a request was added without waking the binding. The binding is also woken if the outbox
+        // is full, because others may have added operations behind the subscription.
         var mustWake = responses != nil
         defer { if mustWake { binding.wake() } }
         return try core.withLock { core throws(CommunicationError) in
@@ -193,8 +193,8 @@ extension Session {
             if isLast, core.state.sends { mustWake = core.outbox.unsubscribe(selector) }
             return removed
         }
-        // The observer's references are released here, outside the lock: it may hold other subscriptions, which end
-        // then.
+        // The observer's references are released here, outside the lock: they may include other subscriptions, which
+        // then end.
         withExtendedLifetime(removed) {}
         if mustWake { binding.wake() }
     }

@@ -80,7 +80,7 @@ struct SubscriptionTable: Sendable {
 
     /// Removes an observer.
     ///
-    /// - Returns: the observer, which the caller must release outside locks, because it may hold other subscriptions
+    /// - Returns: the observer, which the caller must release outside locks, because it may own other subscriptions
     ///   that end then; and whether the selector has no observers left.
     mutating func remove(_ selector: EventSelector, observer id: UInt64) -> (removed: (any Sendable)?, isLast: Bool) {
         guard let entry = entries[selector] else { return (nil, false) }

@@ -5,8 +5,8 @@ public struct AdvertiseEvent: CommunicationEvent {
 
     /// `{object, privateData?}`
     public let payload: Payload
-    /// The header of the object.
-    package let object: ObjectHeader
+    /// The identifying properties of the object, read without decoding it.
+    public let header: ObjectHeader
     /// The agent that advertised.
     public let sourceId: CoatyUUID?
 
@@ -32,7 +32,7 @@ public struct AdvertiseEvent: CommunicationEvent {
 
     private init(payload: Payload, sourceId: CoatyUUID?, isPublishedHere: Bool) throws(PayloadError) {
         try payload.check(Self.schema)
-        object = try ObjectHeader(of: payload, isPublishedHere: isPublishedHere)
+        header = try ObjectHeader(of: payload, isPublishedHere: isPublishedHere)
         self.payload = payload
         self.sourceId = sourceId
     }

@@ -1,32 +1,38 @@
-/// The identifying properties of an object in a payload. Read once, because topics, permissions and tables need them.
-package struct ObjectHeader: Sendable {
+/// The identifying properties of an object in a payload, for code that selects or forwards objects without decoding
+/// them.
+public struct ObjectHeader: Sendable {
     /// The whole object.
-    package let json: JSONView
-    package let coreType: CoreType
-    package let objectType: WireName
-    package let objectId: CoatyUUID
-    package let parentObjectId: CoatyUUID?
+    public let json: JSONView
+    /// The core type.
+    public let coreType: CoreType
+    /// The object type.
+    public let objectType: WireName
+    /// The object id.
+    public let objectId: CoatyUUID
+    /// The object id of the parent; nil if the object has none.
+    public let parentObjectId: CoatyUUID?
 
+    /// Reads the properties from the payload of an event.
+    ///
     /// - Parameters:
-    ///   - payload: the payload of the event, already checked by its schema.
+    ///   - payload: the payload, already checked by its schema.
     ///   - isPublishedHere: whether the limits for local publications apply.
     /// - Throws: ``PayloadError`` if the object's type is not a valid name.
     init(of payload: Payload, isPublishedHere: Bool) throws(PayloadError) {
         guard let json = payload.json["object"] else { throw .missing("object", in: payload.json) }
         guard let header = ObjectHeader(json) else { throw .invalid(json, "must be a Coaty object") }
         guard WireName.isValid(header.objectType.text) else {
-            throw .invalid(json["objectType"] ?? json, "must not hold U+0000, #, + or /")
+            throw .invalid(json["objectType"] ?? json, "must not contain U+0000, #, + or /")
         }
         guard !isPublishedHere || WireName.isPublishable(header.objectType.text) else {
-            let reason = "must not hold control characters, nor more than \(WireName.maximumLength) bytes"
+            let reason = "must not contain control characters, nor more than \(WireName.maximumLength) bytes"
             throw .invalid(json["objectType"] ?? json, reason)
         }
         self = header
     }
 
-    /// - Parameter json: a Coaty object.
-    /// - Returns: nil if it is not one.
-    package init?(_ json: JSONView) {
+    /// Reads the properties of a JSON value; nil if it is not a Coaty object.
+    public init?(_ json: JSONView) {
         guard let coreType = json["coreType"].flatMap(CoreType.init), let objectType = json["objectType"]?.string,
             let objectId = json["objectId"]?.string
         else { return nil }
@@ -39,7 +45,7 @@ package struct ObjectHeader: Sendable {
 
     /// The names that the event is published under: the core type and, unless it is the core type's default object
     /// type, the object type.
-    package var names: [EventName] {
+    public var names: [EventName] {
         let ofCoreType = EventName.coreType(WireName(coreType.rawValue))
         return objectType == WireName(coreType.objectType) ? [ofCoreType] : [ofCoreType, .objectType(objectType)]
     }

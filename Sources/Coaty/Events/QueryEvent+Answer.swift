@@ -3,11 +3,10 @@ extension QueryEvent {
     public static let maximumJoins = 16
 
     /// Returns the answer of an agent that has some objects, as a database would give it: the objects of the requested
-    /// types that match the filter, ordered and limited by it, each with the related objects that the join conditions
-    /// ask for.
+    /// types that match the filter, ordered and limited by it, each with the related objects of the join conditions.
     ///
     /// A join condition looks up the objects whose object id is the value of the local property, or one of its elements
-    /// if it is an array, and adds them in the order of the ids. Ids without object are left out. A one-to-one relation
+    /// if it is an array, and adds them in the order of the ids. Ids without an object are skipped. A one-to-one relation
     /// adds the first object, or no property if there is none.
     ///
     /// - Parameters:

@@ -5,8 +5,8 @@ public struct UpdateEvent: RequestEvent {
 
     /// `{object}`
     public let payload: Payload
-    /// The header of the object.
-    package let object: ObjectHeader
+    /// The identifying properties of the object, read without decoding it.
+    public let header: ObjectHeader
     /// The agent that sends the request.
     public let sourceId: CoatyUUID?
     /// The id of the request; nil for a local event that is not yet published.
@@ -26,7 +26,7 @@ public struct UpdateEvent: RequestEvent {
     /// - Throws: ``PayloadError`` if the payload is not `{object}` with an object whose type is a valid name.
     public init(payload: Payload) throws(PayloadError) {
         try payload.check(Self.schema)
-        object = try ObjectHeader(of: payload, isPublishedHere: true)
+        header = try ObjectHeader(of: payload, isPublishedHere: true)
         self.payload = payload
         sourceId = nil
         correlationId = nil
@@ -35,7 +35,7 @@ public struct UpdateEvent: RequestEvent {
     /// Decodes a received event.
     public init(payload: Payload, address: EventAddress) throws(PayloadError) {
         try payload.check(Self.schema)
-        object = try ObjectHeader(of: payload, isPublishedHere: false)
+        header = try ObjectHeader(of: payload, isPublishedHere: false)
         self.payload = payload
         sourceId = address.sourceId
         correlationId = address.correlationId
@@ -48,11 +48,11 @@ public struct UpdateEvent: RequestEvent {
 
     /// The object type, unless it is the core type's default object type, followed by the core type: existing agents
     /// expect this order.
-    public var names: [EventName?] { object.names.reversed() }
+    public var names: [EventName?] { header.names.reversed() }
 
     /// Checks that the object is the one to be updated.
     public func checkFits(_ response: CompleteEvent) throws(PayloadError) {
-        try response.payload.json["object"]?.check("objectId", isIn: [object.objectId.string])
+        try response.payload.json["object"]?.check("objectId", isIn: [header.objectId.string])
     }
 
     /// Answers the request with the current object. Several answers are allowed.

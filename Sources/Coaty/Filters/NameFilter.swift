@@ -2,6 +2,7 @@
 package struct NameFilter: Sendable {
     private let hashes: Set<Int>
 
+    /// Creates a filter for names.
     package init(_ names: some Sequence<String>) {
         hashes = Set(
             names.lazy.map { name in

@@ -26,7 +26,7 @@ public struct ObjectFilter: Sendable, Hashable {
 
     /// Creates a filter with a condition.
     ///
-    /// - Throws: ``PayloadError`` if the wire format can't represent the condition: it nests and, or and not, has an
+    /// - Throws: ``PayloadError`` if the wire format can't represent the condition: it nests `and`, `or` and `not`, has an
     ///   operand that is another property, or a property without a name. The pointer is that of the filter's JSON.
     public init(
         conditions: ObjectFilterCondition,

@@ -16,7 +16,7 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
     /// The condition does not hold.
     case not(ObjectFilterCondition)
 
-    /// Maximum nesting depth of and, or and not. JSON that is nested deeper is refused; a deeper condition is neither
+    /// Maximum nesting depth of `and`, `or` and `not`. JSON that is nested deeper is refused; a deeper condition is neither
     /// true nor false.
     public static let maximumDepth = 32
 
@@ -30,7 +30,7 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
         let parts = Array(view.elements.prefix(3))
         guard parts.count == 2 else {
             guard dialect != .tree else { throw .invalid(view, Self.expected) }
-            throw .invalid(view, "must be [property, [operator, operand…]], the wire carries no deeper nesting")
+            throw .invalid(view, "must be [property, [operator, operand…]]: filters on the wire can't be nested deeper")
         }
         self = .property(try ObjectFilterProperty(parts[0]), try ObjectFilterExpression(parts[1], dialect))
     }
@@ -157,7 +157,7 @@ extension ObjectFilterCondition: Codable {
 
 /// The author of a filter's JSON, which determines its allowed content.
 enum FilterDialect {
-    /// An agent: operators are numbers, with at most one level of and or or.
+    /// An agent: operators are numbers, with at most one level of `and` or `or`.
     case wire
     /// A person: operators may be names, and content that would be silently ignored is refused.
     case person

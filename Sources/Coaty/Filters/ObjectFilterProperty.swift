@@ -3,7 +3,6 @@
 /// It is a dotted path (`"context.floor"`) or, if a name contains a dot, an array of names (`["labels",
 /// "com.example.floor"]`), and is sent in the given form. In a JSON array, `length` is the number of elements and a
 /// number is an index. The empty array of names is the object itself.
-/// number is an index. The empty array is the object itself.
 public struct ObjectFilterProperty: Sendable, Hashable {
     /// The names from the outermost to the innermost.
     public let names: [String]

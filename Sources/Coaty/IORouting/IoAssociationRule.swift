@@ -168,7 +168,7 @@ extension IoAssociationRule: Encodable {
 extension JSONView {
     /// Checks that each number can be encoded again.
     fileprivate func checkNumbers() throws(PayloadError) {
-        if let number, !number.isFinite { throw .invalid(self, "must not be beyond what a double can hold") }
+        if let number, !number.isFinite { throw .invalid(self, "must be within the range of a double") }
         for element in elements { try element.checkNumbers() }
         for (_, value) in members { try value.checkNumbers() }
     }

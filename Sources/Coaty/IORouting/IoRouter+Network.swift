@@ -13,15 +13,15 @@ extension IoRouter {
                 others.remove(event.data)
             },
             manager.subscribe(.advertise(withCoreType: .IoContext)) { event in
-                let object = event.object
-                guard object.parentObjectId != ownId,
-                    object.objectId == contextId || object.json["name"]?.string.map(WireName.init) == WireName(name)
+                let header = event.header
+                guard header.parentObjectId != ownId,
+                    header.objectId == contextId || header.json["name"]?.string.map(WireName.init) == WireName(name)
                 else { return }
                 others.note(event.sourceId)
             },
             manager.subscribe(.discover) { answer.resolve($0) },
             manager.subscribe(.update(withCoreType: .IoContext)) { [weak self] event in
-                if event.object.objectId == contextId, !inbox.update(event) {
+                if event.header.objectId == contextId, !inbox.update(event) {
                     self?.note("too many updates are queued")
                 }
             },

@@ -199,7 +199,7 @@ public struct JSONView: Sendable {
     public var kind: JSONDocument.Kind { node.kind }
 
     /// The size of the whole text, which stays in memory as long as a part of it.
-    package var retainedBytes: Int { document.bytes.count }
+    public var retainedBytes: Int { document.bytes.count }
 
     /// The bytes of the value as received.
     public var bytes: ArraySlice<UInt8> { document.bytes[Int(node.start)..<Int(node.end)] }
@@ -263,7 +263,7 @@ public struct JSONView: Sendable {
     }
 
     /// The first member, on any level, whose object has an earlier member with the same name; nil if there is none.
-    package var duplicateMember: JSONView? {
+    public var duplicateMember: JSONView? {
         document.duplicateMember(within: index).map { JSONView(document: document, index: $0) }
     }
 

@@ -1,7 +1,7 @@
 /// The values that are encoded, before they are written as a text.
 ///
 /// Encodable types may write into several containers in turn, so that the order of the text is known only at the end.
-/// All values stand in one array and their texts in another: a value costs no allocation of its own.
+/// All values are in one array and their texts in another, so that no value needs a separate allocation.
 struct JSONTree {
     enum Kind: UInt8 {
         /// Nothing has been encoded yet.

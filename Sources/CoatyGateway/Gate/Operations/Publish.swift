@@ -20,7 +20,7 @@ struct Publish: Operation {
 
     func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
         switch publication {
-        case .advertise(let event): return network.versions(of: event.object, .publish, .advertise, by: subject)
+        case .advertise(let event): return network.versions(of: event.header, .publish, .advertise, by: subject)
         case .deadvertise(let event):
             var seen: Set<CoatyUUID> = []
             let ids = event.data.objectIds.filter { seen.insert($0).inserted }
@@ -51,9 +51,9 @@ struct Publish: Operation {
         account.countPublication(publications * size)
         switch publication {
         case .advertise(let event):
-            let kept = try manager.keeps(event.object) ? account.charge(Self.cost(ofKept: event)) : nil
+            let kept = try manager.keeps(event.header) ? account.charge(Self.cost(ofKept: event)) : nil
             if permit.isRestricted {
-                try network.owners.insert(event.object.objectId, permit.principal.subject, account)
+                try network.owners.insert(event.header.objectId, permit.principal.subject, account)
             }
             return try manager.publishAdvertise(event, holding: place, keeping: kept)
         case .deadvertise(let event):
@@ -140,6 +140,6 @@ extension PublicationRequest {
 
     /// The number of names that the event is published under.
     fileprivate var publications: Int {
-        if case .advertise(let event) = self { event.object.names.count } else { 1 }
+        if case .advertise(let event) = self { event.header.names.count } else { 1 }
     }
 }

@@ -21,7 +21,7 @@ struct SendRequest: Operation {
     func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
         switch request {
         case .discover, .query: return AccessRequest.types(.request, request.pattern, in: request.payload)
-        case .update(let event): return network.versions(of: event.object, .request, .update, by: subject)
+        case .update(let event): return network.versions(of: event.header, .request, .update, by: subject)
         case .call(let event): return [AccessRequest.call(.request, event)]
         }
     }

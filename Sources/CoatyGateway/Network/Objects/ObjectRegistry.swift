@@ -190,7 +190,7 @@ final class ObjectRegistry: Component {
     private func take(_ event: AdvertiseEvent) {
         guard let agent = event.sourceId else { return }
         table.withLock { $0.confirm(agent) }
-        guard let version = version(event.object) else { return }
+        guard let version = version(event.header) else { return }
         // The agent was presumed to have left, so its objects were removed, and it need not advertise them again.
         if take(version, from: agent, isAdvertised: true) { ask.yield() }
     }
