@@ -1,7 +1,7 @@
 /// The reason why an event can't be published or observed.
 public enum CommunicationError: Error, Sendable, Equatable {
-    /// A channel id, a type, an operation, an IO context name or a namespace is empty, too long, or contains `#`, `+`, `/`
-    /// or control characters.
+    /// A channel id, a type, an operation, an IO context name or a namespace is empty, too long, or contains `#`, `+`,
+    /// `/` or control characters.
     case invalidName(String)
     /// A topic, a topic filter or an IO route is not valid for the binding, or is reserved by Coaty.
     case invalidTopic(String)

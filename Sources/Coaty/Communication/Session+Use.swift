@@ -99,8 +99,8 @@ extension Session {
     /// Adds an observer.
     ///
     /// - Parameters:
-    ///   - wakes: whether to wake the binding. If not, the caller wakes it by the publication that follows, so that both
-    ///     leave together.
+    ///   - wakes: whether to wake the binding. If not, the caller wakes it by the publication that follows, so that
+    ///     both leave together.
     ///   - onGap: called when the observer may have missed events although the connection is up.
     func subscribe<Event: Sendable>(
         _ selector: EventSelector,

@@ -6,8 +6,8 @@ extension QueryEvent {
     /// types that match the filter, ordered and limited by it, each with the related objects of the join conditions.
     ///
     /// A join condition looks up the objects whose object id is the value of the local property, or one of its elements
-    /// if it is an array, and adds them in the order of the ids. Ids without an object are skipped. A one-to-one relation
-    /// adds the first object, or no property if there is none.
+    /// if it is an array, and adds them in the order of the ids. Ids without an object are skipped. A one-to-one
+    /// relation adds the first object, or no property if there is none.
     ///
     /// - Parameters:
     ///   - objects: all objects of the agent. They are not changed.

@@ -16,8 +16,8 @@ public indirect enum ObjectFilterCondition: Sendable, Hashable {
     /// The condition does not hold.
     case not(ObjectFilterCondition)
 
-    /// Maximum nesting depth of `and`, `or` and `not`. JSON that is nested deeper is refused; a deeper condition is neither
-    /// true nor false.
+    /// Maximum nesting depth of `and`, `or` and `not`. JSON that is nested deeper is refused; a deeper condition is
+    /// neither true nor false.
     public static let maximumDepth = 32
 
     /// Creates a condition that a property's value matches an expression.

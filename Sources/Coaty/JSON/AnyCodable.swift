@@ -28,8 +28,8 @@ public enum AnyCodable: Sendable, Hashable {
         }
     }
 
-    /// Creates the JSON value of a plain Swift value, or of the raw value of an enumeration; nil if JSON can't represent
-    /// it.
+    /// Creates the JSON value of a plain Swift value, or of the raw value of an enumeration; nil if JSON can't
+    /// represent it.
     public init?(any value: Any) {
         switch value {
         case let json as AnyCodable: self = json
