@@ -7,6 +7,12 @@ let strict: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
 ]
 
+// An archive has no repository; who builds one can name its commit.
+let commit =
+    Context.environment["COATY_COMMIT"]
+    ?? Context.gitInformation.map { $0.currentCommit + ($0.hasUncommittedChanges ? " with changes" : "") }
+    ?? "unknown"
+
 let package = Package(
     name: "coaty",
     platforms: [.macOS(.v15)],
@@ -34,8 +40,8 @@ let package = Package(
         .systemLibrary(name: "CJose", providers: [.apt(["libcjose-dev"])]),
         .systemLibrary(name: "CMalloc"),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
-        // The files that the gateway serves.
-        .target(name: "CEmbedded"),
+        // The files that the gateway serves, and the commit.
+        .target(name: "CEmbedded", cSettings: [.define("COATY_COMMIT", to: "\"\(commit)\"")]),
 
         .target(
             name: "Coaty",
@@ -87,7 +93,7 @@ let package = Package(
         .executableTarget(
             name: "coaty-gateway",
             dependencies: [
-                "CoatyGateway",
+                "CCurl", "CEmbedded", "CMicroHTTPD", "CMosquitto", "COpenSSL", "CWebSockets", "Coaty", "CoatyGateway",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],

@@ -49,3 +49,41 @@ static inline long ccurl_status(CURL *handle) {
     curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
     return status;
 }
+
+/// Prepares a handle for one request of a client. Its body goes to `response`, with `context`.
+///
+/// - Parameters:
+///   - body: the request's body, which must stay valid; null for none.
+///   - timeout: maximum time of the request, in milliseconds; 0 for none.
+///   - ca_file: PEM file of the authorities that sign the server's certificate; null for the system's.
+///   - verifies: whether the server's certificate is verified.
+static inline CURLcode ccurl_prepare_request(
+    CURL *handle, const char *url, const char *method, struct curl_slist *headers, const void *body, long body_size,
+    long timeout, const char *ca_file, int verifies, ccurl_data response, void *context) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_URL, url);
+#define CCURL_SET(option, value)                                              \
+    if (code == CURLE_OK) code = curl_easy_setopt(handle, option, value)
+    CCURL_SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    if (body) {
+        CCURL_SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body_size);
+        CCURL_SET(CURLOPT_POSTFIELDS, body);
+    }
+    CCURL_SET(CURLOPT_CUSTOMREQUEST, method);
+    CCURL_SET(CURLOPT_HTTPHEADER, headers);
+    CCURL_SET(CURLOPT_NOSIGNAL, 1L);
+    CCURL_SET(CURLOPT_CONNECTTIMEOUT, 5L);
+    CCURL_SET(CURLOPT_TIMEOUT_MS, timeout);
+    CCURL_SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    CCURL_SET(CURLOPT_USERAGENT, "coaty-gateway");
+    if (ca_file) CCURL_SET(CURLOPT_CAINFO, ca_file);
+    if (!verifies) {
+        CCURL_SET(CURLOPT_SSL_VERIFYPEER, 0L);
+        CCURL_SET(CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    // Probes of TCP find a peer that is gone without a word.
+    CCURL_SET(CURLOPT_TCP_KEEPALIVE, 1L);
+    CCURL_SET(CURLOPT_WRITEFUNCTION, response);
+    CCURL_SET(CURLOPT_WRITEDATA, context);
+#undef CCURL_SET
+    return code;
+}

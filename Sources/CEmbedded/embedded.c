@@ -285,3 +285,5 @@ const char *embedded_contract(void) { return contract; }
 const EmbeddedFile *embedded_console_file(int index) {
     return index >= 0 && index < (int)(sizeof console / sizeof *console) ? &console[index] : 0;
 }
+
+const char *embedded_commit(void) { return COATY_COMMIT; }

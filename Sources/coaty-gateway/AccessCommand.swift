@@ -4,7 +4,7 @@ import CoatyGateway
 /// Explains the access configuration without a server.
 struct AccessCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "coaty-gateway access",
+        commandName: "access",
         abstract: "Examine the access configuration.",
         subcommands: [Explain.self]
     )

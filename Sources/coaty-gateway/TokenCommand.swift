@@ -4,7 +4,7 @@ import CoatyGateway
 /// Creates tokens.
 struct TokenCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "coaty-gateway token",
+        commandName: "token",
         abstract: "Create access tokens.",
         subcommands: [Create.self]
     )

@@ -33,7 +33,7 @@ import Testing
     func namesTheNearestSetting(_ name: String, _ nearest: String?) throws {
         let description = try #require(error(["COATY_GATEWAY_\(name)": "x"]))
         let hint = nearest.map { "did you mean COATY_GATEWAY_\($0)? " } ?? ""
-        let end = "\(hint)coaty-gateway --help lists all settings"
+        let end = "\(hint)coaty-gateway help serve lists all settings"
         #expect(description == "COATY_GATEWAY_\(name): there is no such setting; \(end)")
     }
 

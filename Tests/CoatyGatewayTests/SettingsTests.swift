@@ -141,7 +141,7 @@ import Testing
     }
 
     @Test func helpListsAll() throws {
-        let process = try GatewayProcess(unready: ["--help"])
+        let process = try GatewayProcess(unready: ["help", "serve"])
         #expect(try process.waitForEnd() == 0)
         // A token in a command line would be visible to other users of the machine.
         #expect(process.output.contains("COATY_GATEWAY_TOKEN"))
@@ -151,6 +151,19 @@ import Testing
         }
         let flags = process.output.components(separatedBy: "  --").dropFirst().map { $0.prefix { $0 != " " } }
         #expect(Set(flags).subtracting(["config", "version"]).count == listed.count)
+    }
+
+    @Test func documentListsAllSettings() throws {
+        let bounds = Set(Limits.bounds.map(\.name))
+        try GeneratedTable(
+            document: "docs/configuration.md",
+            section: "settings",
+            head: ["setting", "reload", "what (default)"],
+            rows: GatewaySettings.all.filter { !bounds.contains($0.name) }.map { setting in
+                let help = setting.help.replacing("|", with: "\\|")
+                return ["`\(setting.name)`", setting.isReloadable ? "yes" : "", help]
+            }
+        ).check()
     }
 
     @Test func everyFlagSetsItsSetting() throws {

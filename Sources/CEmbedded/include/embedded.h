@@ -12,3 +12,6 @@ const char *embedded_contract(void);
 
 /// Returns the console file at an index; a null pointer after the last one.
 const EmbeddedFile *embedded_console_file(int index);
+
+/// Returns the commit that the binary was built from, or `unknown`.
+const char *embedded_commit(void);

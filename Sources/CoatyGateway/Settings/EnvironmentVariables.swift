@@ -14,7 +14,7 @@ enum EnvironmentVariables {
         if let name = own.keys.filter({ !known.contains($0) }).min() {
             let hint = nearest(to: name, among: known).map { "did you mean \($0)? " } ?? ""
             throw ConfigurationError(
-                description: "\(name): there is no such setting; \(hint)coaty-gateway --help lists all settings"
+                description: "\(name): there is no such setting; \(hint)coaty-gateway help serve lists all settings"
             )
         }
         return own

@@ -72,37 +72,12 @@ import Coaty
         }
     }
 
-    /// docs/limits.md contains the tables generated from the code. With `COATY_UPDATE_DOCUMENTS=1`, the test updates
-    /// them.
     @Test func documentListsAllBounds() throws {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent()
-        let url = root.appending(path: "docs/limits.md")
-        let text = try String(contentsOf: url, encoding: .utf8)
-        let updated = try replacing("settings", LimitsDocument.settings, in: text)
-        if ProcessInfo.processInfo.environment["COATY_UPDATE_DOCUMENTS"] == "1" {
-            try updated.write(to: url, atomically: true, encoding: .utf8)
-        } else {
-            #expect(text == updated, "run this test with COATY_UPDATE_DOCUMENTS=1 to update the document")
-        }
-    }
-
-    private func replacing(_ section: String, _ table: String, in text: String) throws -> String {
-        let begin = try #require(text.range(of: "<!-- \(section) -->\n"))
-        let end = try #require(text.range(of: "<!-- end of \(section) -->", range: begin.upperBound..<text.endIndex))
-        return text.replacingCharacters(in: begin.upperBound..<end.lowerBound, with: table)
-    }
-}
-
-/// The tables of docs/limits.md.
-private enum LimitsDocument {
-    static var settings: String {
-        table(["setting", "default", "unit", "what", "at the bound"]) {
-            Limits.bounds.map { ["`\($0.name)`", $0.defaultText, $0.unit.rawValue, $0.help, $0.atTheBound] }
-        }
-    }
-
-    private static func table(_ head: [String], _ rows: () -> [[String]]) -> String {
-        ([head, head.map { _ in "---" }] + rows()).map { "| " + $0.joined(separator: " | ") + " |\n" }.joined()
+        try GeneratedTable(
+            document: "docs/limits.md",
+            section: "settings",
+            head: ["setting", "default", "unit", "what", "at the bound"],
+            rows: Limits.bounds.map { ["`\($0.name)`", $0.defaultText, $0.unit.rawValue, $0.help, $0.atTheBound] }
+        ).check()
     }
 }

@@ -5,35 +5,23 @@ import Logging
 import Synchronization
 
 /// Runs the gateway until SIGTERM or SIGINT.
-struct GatewayCommand: AsyncParsableCommand {
+struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "coaty-gateway",
-        abstract: "Gives HTTP and WebSocket clients access to a Coaty network.",
+        commandName: "serve",
+        abstract: "Run the gateway.",
         discussion: """
-            "coaty-gateway token create" creates access tokens, and "coaty-gateway access explain" explains the access \
-            configuration; both have --help.
-
             Each option is also an environment variable (--host is COATY_GATEWAY_HOST) and a key of the configuration \
             file (host: 127.0.0.1). A flag overrides the environment, which overrides the file, which overrides the default \
             in parentheses. COATY_GATEWAY_TOKEN sets a token that allows a client to do everything. There is no flag for it, because \
             other users of the machine can read flags. SIGHUP reloads the configuration (docs/operations.md).
-            """,
-        version: Gateway.version
+            """
     )
 
-    @Option(help: "YAML file with settings (COATY_GATEWAY_CONFIG).")
-    var config: String?
-
-    @OptionGroup var flags: SettingFlags
+    @OptionGroup(title: "Settings") var options: SettingsOptions
 
     func run() async throws {
         Gateway.prepareProcess()
-        let settings: GatewaySettings
-        do {
-            settings = try self.settings()
-        } catch {
-            throw ValidationError("\(error)")
-        }
+        let settings = try options.validSettings()
         LoggingSystem.bootstrap { LogControl.standard.handler(label: $0) }
         LogControl.standard.apply(settings.log)
         defer { LogControl.standard.finish() }
@@ -50,21 +38,12 @@ struct GatewayCommand: AsyncParsableCommand {
         }
     }
 
-    private func settings() throws(ConfigurationError) -> GatewaySettings {
-        let environment = ProcessInfo.processInfo.environment
-        return try GatewaySettings(
-            flags: flags.values,
-            environment: environment,
-            file: config ?? environment["COATY_GATEWAY_CONFIG"]
-        )
-    }
-
     private func serve(_ settings: GatewaySettings, _ logger: Logger) async throws {
         let (failures, failure) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingOldest(1))
         let gateway = try Gateway(
             settings: settings,
             logger: logger,
-            readSettings: { () throws(ConfigurationError) in try self.settings() },
+            readSettings: { () throws(ConfigurationError) in try options.settings() },
             onFailure: { failure.yield() }
         )
         let signals = TerminationSignals {

@@ -1,0 +1,56 @@
+extension GatewaySettings {
+    /// A YAML file with every setting as a comment: its help, and the setting with its default.
+    public static var defaultFile: String {
+        let settings = all.map { setting in
+            """
+            \(comment(setting.help))
+            #\(setting.name):\(setting.defaultText.map { " " + quoted($0) } ?? "")
+            """
+        }
+        return """
+            # Settings of coaty-gateway. Each is also a flag (--host) and an environment variable (COATY_GATEWAY_HOST), which
+            # override this file. docs/configuration.md describes them.
+
+            \(settings.joined(separator: "\n\n"))
+
+            # IO contexts that the gateway routes (docs/configuration.md).
+            #routing:
+            #  contexts: []
+
+            """
+    }
+
+    /// Returns a text as a YAML scalar: quoted if YAML could read it otherwise.
+    private static func quoted(_ text: String) -> String {
+        text.wholeMatch(of: /[A-Za-z0-9][A-Za-z0-9._:\/-]*/) == nil ? "\"\(text)\"" : text
+    }
+
+    /// Returns a text as comment lines of at most 100 characters.
+    private static func comment(_ text: String) -> String {
+        var lines = [""]
+        for word in text.split(whereSeparator: \.isWhitespace) {
+            if let last = lines.last, last.isEmpty {
+                lines[lines.count - 1] = String(word)
+            } else if let last = lines.last, last.count + word.count < 98 {
+                lines[lines.count - 1] = last + " " + word
+            } else {
+                lines.append(String(word))
+            }
+        }
+        return lines.map { "# " + $0 }.joined(separator: "\n")
+    }
+
+    /// The base URL of the gateway for probes on the same machine: the plain port if there is one; nil if its port is not
+    /// known before it starts.
+    public var probeAddress: String? {
+        if let plainPort = transport.plainPort { return plainPort == 0 ? nil : "http://127.0.0.1:\(plainPort)" }
+        guard port != 0 else { return nil }
+        let name =
+            switch host {
+            case "0.0.0.0": "127.0.0.1"
+            case "::": "[::1]"
+            default: host.contains(":") ? "[\(host)]" : host
+            }
+        return "\(transport.tls == nil ? "http" : "https")://\(name):\(port)"
+    }
+}

@@ -1,0 +1,25 @@
+import CCurl
+import CEmbedded
+import CMicroHTTPD
+import CMosquitto
+import COpenSSL
+import CWebSockets
+import CoatyGateway
+
+/// What the binary was built from, and the libraries that it runs with.
+struct BuildInfo: CustomStringConvertible {
+    var description: String {
+        var (major, minor, revision): (CInt, CInt, CInt) = (0, 0, 0)
+        mosquitto_lib_version(&major, &minor, &revision)
+        return """
+            coaty-gateway \(Gateway.version)
+            commit \(String(cString: embedded_commit()))
+            Swift standard library \(_SwiftStdlibVersion.current)
+            libmosquitto \(major).\(minor).\(revision)
+            libmicrohttpd \(String(cString: MHD_get_version()))
+            libwebsockets \(String(cString: lws_get_library_version()))
+            \(String(cString: OpenSSL_version(OPENSSL_VERSION)))
+            \(String(cString: curl_version()).prefix { $0 != " " })
+            """
+    }
+}

@@ -1,0 +1,37 @@
+import ArgumentParser
+import CoatyGateway
+
+/// The command line. Without a subcommand, it runs the gateway.
+@main
+struct CoatyGatewayCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "coaty-gateway",
+        abstract: "Gives HTTP and WebSocket clients access to a Coaty network.",
+        discussion: """
+            Without a subcommand, the settings of "serve" follow: coaty-gateway --port 8081. "coaty-gateway help serve" lists them.
+
+            EXAMPLES:
+              coaty-gateway --broker mqtt://broker.example:1883
+              coaty-gateway discover '{"coreTypes":["Identity"]}' --limit 0
+              coaty-gateway observe advertise objectType=com.example.Job
+            """,
+        version: BuildInfo().description,
+        groupedSubcommands: [
+            CommandGroup(
+                name: "Gateway",
+                subcommands: [
+                    ServeCommand.self, CheckConfigCommand.self, DefaultConfigCommand.self, HealthcheckCommand.self,
+                ]
+            ),
+            CommandGroup(name: "Access", subcommands: [TokenCommand.self, AccessCommand.self]),
+            CommandGroup(
+                name: "Clients of a running gateway",
+                subcommands: [
+                    PublishCommand.self, DiscoverCommand.self, QueryCommand.self, CallCommand.self, ObserveCommand.self,
+                    AgentsCommand.self, StatusCommand.self,
+                ]
+            ),
+        ],
+        defaultSubcommand: ServeCommand.self
+    )
+}

@@ -1,0 +1,182 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CoatyGateway
+
+/// The subcommands of the binary, against a running gateway.
+@Suite struct CommandLineTests {
+    private struct Result {
+        let status: Int32
+        let lines: [String]
+        let errors: String
+    }
+
+    /// Runs a command until it ends.
+    private func run(_ arguments: [String], environment: [String: String] = [:]) throws -> Result {
+        let process = try GatewayProcess(unready: arguments, environment: environment)
+        let status = try process.waitForEnd()
+        return Result(
+            status: status,
+            lines: process.output.split(separator: "\n").map(String.init),
+            errors: process.log
+        )
+    }
+
+    private func json(_ line: String?) throws -> [String: Any] {
+        let object = try JSONSerialization.jsonObject(with: Data(try #require(line).utf8))
+        return try #require(object as? [String: Any])
+    }
+
+    private static let discover = #"{"coreTypes":["Identity"]}"#
+
+    @Test func versionNamesCommitAndLibraries() throws {
+        let result = try run(["--version"])
+        #expect(result.status == 0)
+        #expect(result.lines.first == "coaty-gateway \(Gateway.version)")
+        for name in ["commit ", "Swift ", "libmosquitto ", "libmicrohttpd ", "libwebsockets ", "OpenSSL ", "libcurl/"] {
+            #expect(result.lines.contains { $0.hasPrefix(name) }, "\(name)")
+        }
+    }
+
+    @Test func everyCommandHasHelpWithAnExample() throws {
+        for command in [
+            "check-config", "default-config", "healthcheck", "publish", "discover", "query", "call", "observe",
+            "agents",
+            "status",
+        ] {
+            let result = try run(["help", command])
+            #expect(result.status == 0 && result.lines.contains { $0.hasPrefix("EXAMPLE") }, "\(command)")
+        }
+    }
+
+    @Test func unknownCommandsAreRefused() throws {
+        let result = try run(["serv"])
+        #expect(result.status == 64 && result.errors.contains("Unexpected argument 'serv'"))
+    }
+
+    @Test func defaultFileIsValidAndHasTheDefaults() throws {
+        let text = try run(["default-config"]).lines.joined(separator: "\n")
+        let file = FileManager.default.temporaryDirectory.appending(path: "default-\(UUID().uuidString).yaml")
+        defer { try? FileManager.default.removeItem(at: file) }
+        // As it is, and with all settings that have a default.
+        for text in [text, text.replacing(/(?m)^#([a-z-]+: .+)$/) { String($0.output.1) }] {
+            try text.write(to: file, atomically: true, encoding: .utf8)
+            let result = try run(["check-config", "--config", file.path])
+            #expect(result.status == 0 && result.lines.isEmpty, "\(result.errors)")
+        }
+        let given = try GatewaySettings(flags: [:], environment: [:], file: file.path)
+        #expect(given.given.count > 80)
+        #expect(given.port == 8080 && given.namespace == "-")
+        for setting in GatewaySettings.all { #expect(text.contains("\n#\(setting.name):"), "\(setting.name)") }
+    }
+
+    @Test func invalidConfigurationIsRefusedWithItsPlace() throws {
+        let result = try run(["check-config"], environment: ["COATY_GATEWAY_PORT": "x"])
+        #expect(result.status == 64 && result.errors.contains("COATY_GATEWAY_PORT: must be a whole number"))
+    }
+
+    @Test func healthcheckFindsTheGatewayByItsSettings() throws {
+        let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"])
+        #expect(try run(["healthcheck", "--port", "\(gateway.port)"]).status == 0)
+        #expect(
+            try run(["healthcheck", "--ready"], environment: ["COATY_GATEWAY_PORT": "\(gateway.port)"]).status == 0
+        )
+        #expect(try gateway.stop() == 0)
+        let result = try run(["healthcheck", "--port", "\(gateway.port)"])
+        #expect(result.status == 1 && result.errors.contains("Couldn't connect to server"))
+        #expect(try run(["healthcheck", "--port", "0"]).status == 64)
+    }
+
+    @Test func healthcheckWithoutItsBrokerIsHealthyButNotReady() throws {
+        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:1", "--access", "open"])
+        #expect(try run(["healthcheck", "--port", "\(gateway.port)"]).status == 0)
+        #expect(try run(["healthcheck", "--ready", "--port", "\(gateway.port)"]).status == 1)
+    }
+
+    @Test func requestsPrintResponsesAsLines() throws {
+        let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0", "--demo", "true"])
+        let url = ["--url", "http://127.0.0.1:\(gateway.port)/"]
+        let found = try run(["discover", Self.discover, "--limit", "2"] + url)
+        #expect(found.status == 0 && found.lines.count == 2)
+        #expect(try json(found.lines.first)["event"] as? String == "resolve")
+        let none = try run(["discover", #"{"objectTypes":["none"]}"#, "--timeout", "100"] + url)
+        #expect(none.status == 3 && none.lines.isEmpty && none.errors == "coaty-gateway: no agent responded in time\n")
+        let wrong = try run(["query", #"{"objectTypes":1}"#] + url)
+        #expect(wrong.status == 1 && wrong.errors.contains("/objectTypes must be an array"))
+        let until = try run(["discover", Self.discover, "--limit", "0", "--until", #"["name",["Exists"]]"#] + url)
+        #expect(until.status == 0 && until.lines.count >= 1)
+        // The demo agent's operation.
+        let called = try run(["call", "com.example.demo.switchLight", #"{"parameters":{"on":true}}"#] + url)
+        let refused = try run(["call", "com.example.demo.switchLight", #"{"parameters":{}}"#] + url)
+        #expect(called.status == 0, "\(called.errors)")
+        #expect(refused.status == 1 && refused.errors.contains("the agent responded with an error"), "\(refused)")
+        let agents = try run(["agents", "--online"] + url)
+        #expect(agents.status == 0 && agents.lines.count == 2)
+        #expect(try json(try run(["status"] + url).lines.first)["version"] as? String == Gateway.version)
+    }
+
+    @Test func publicationsHaveResultsInTheirOrder() throws {
+        let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"])
+        let url = ["--url", "http://127.0.0.1:\(gateway.port)"]
+        let raw = #"{"event":"raw","topic":"a/b",\#n"data":{"encoding":"utf8","value":"x"}}"#
+        let result = try run(["publish", raw, #"{"event":"x"}"#] + url)
+        #expect(result.status == 1 && result.lines.count == 2)
+        #expect(try json(result.lines.first)["status"] as? Int == 202)
+        #expect(try json(result.lines.last)["pointer"] as? String == "/event")
+        #expect(result.errors == "coaty-gateway: 1 of 2 publications were refused\n")
+        #expect(try run(["publish", raw] + url).status == 0)
+    }
+
+    @Test func tokenIsReadFromTheEnvironment() throws {
+        let token = "a-token-of-the-command-line"
+        let gateway = try GatewayProcess(
+            ["--embedded-broker-listen", "127.0.0.1:0"],
+            environment: ["COATY_GATEWAY_TOKEN": token]
+        )
+        let status = ["status", "--url", "http://127.0.0.1:\(gateway.port)"]
+        let refused = try run(status)
+        #expect(refused.status == 1 && refused.errors.contains("(401)"))
+        #expect(try run(status, environment: ["COATY_GATEWAY_TOKEN": token]).status == 0)
+        #expect(try run(status + ["--token", token]).status == 0)
+    }
+
+    @Test func unreachableGatewaysHaveTheirOwnExitCode() throws {
+        let result = try run(["observe", "advertise", "--url", "http://127.0.0.1:1"])
+        #expect(result.status == 69 && result.errors.contains("Couldn't connect to server"))
+    }
+
+    @Test func observeResumesAfterARestart() throws {
+        let broker = try BrokerProcess()
+        let arguments = ["--broker", "mqtt://127.0.0.1:\(broker.port)", "--access", "open"]
+        let gateway = try GatewayProcess(arguments)
+        let (port, url) = (gateway.port, ["--url", "http://127.0.0.1:\(gateway.port)"])
+        let observer = try GatewayProcess(unready: ["observe", "raw", "topic=greenhouse/door", "--count", "3"] + url)
+        let open = #"{"event":"raw","topic":"greenhouse/door","data":{"encoding":"utf8","value":"open"}}"#
+        try waitUntil("the observer has the first event") {
+            _ = try run(["publish", open] + url)
+            return observer.output.contains(#""op":"event""#)
+        }
+        #expect(try gateway.stop() == 0)
+        let next = try GatewayProcess(arguments, port: port)
+        try waitUntil("the observer has ended") {
+            _ = try run(["publish", open] + url)
+            return observer.hasEnded
+        }
+        #expect(try observer.waitForEnd() == 0)
+        let frames = try observer.output.split(separator: "\n").map { try json(String($0)) }
+        #expect(frames.count { $0["op"] as? String == "event" } == 3)
+        // The new gateway has no events of before.
+        #expect(frames.contains { $0["op"] as? String == "gap" })
+        #expect(observer.log.contains("connecting again"))
+        #expect(!next.hasEnded)
+    }
+
+    @Test func observeReportsRefusedSubscriptions() throws {
+        let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"])
+        let url = ["--url", "http://127.0.0.1:\(gateway.port)"]
+        let result = try run(["observe", "nonsense"] + url)
+        #expect(result.status == 1 && result.errors.contains("There is no event nonsense"))
+        #expect(try run(["observe", "advertise", "coreType"] + url).status == 64)
+    }
+}
