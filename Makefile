@@ -70,6 +70,9 @@ demo-routing: deps ## run Examples/io-routing: four processes, and one PATCH tha
 	for product in coaty-gateway io-routing-sources io-routing-actor; do swift build --product $$product || exit; done
 	exec Examples/io-routing/demo "$$(swift build --show-bin-path)" $(ARGS)
 
+# A missing program fails a test, instead of skipping it: `Tests/TestSupport/TestProgram.swift`.
+test test-access test-brokers: export COATY_REQUIRE_PROGRAMS := 1
+
 # Tests run one at a time: many block on sockets and processes, and would starve tests that wait for tasks. XCTest is disabled,
 # because no test needs it and LeakSanitizer reports its leaks. Sanitizers write their reports to files, also for gateways that
 # tests start; the run fails if there is such a file.
@@ -150,6 +153,7 @@ format: ## format the Swift sources
 
 lint: ## check the format of the Swift sources
 	swift format lint --strict -r $(SOURCES)
+	@! grep -rn --include='*.swift' '@Suite' Tests | grep -vF '@Suite(.exclusive' || { echo "these suites need the trait .exclusive"; exit 1; }
 
 clean: ## remove everything that was built
 	rm -rf .build .build-thread .build-address .build-fuzz

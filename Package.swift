@@ -243,10 +243,10 @@ let package = Package(
         ),
         .testTarget(
             name: "CoatySensorThingsTests",
-            dependencies: ["Coaty", "CoatySensorThings"],
+            dependencies: ["Coaty", "CoatySensorThings", "TestSupport"],
             swiftSettings: strict
         ),
-        .testTarget(name: "CoordinationTests", dependencies: ["Coordination"], swiftSettings: strict),
+        .testTarget(name: "CoordinationTests", dependencies: ["Coordination", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "HTTPServerTests", dependencies: ["HTTPServer", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "WebSocketServerTests",

@@ -1,10 +1,11 @@
 import CEmbedded
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct ConsoleResourceTests {
+@Suite(.exclusive) struct ConsoleResourceTests {
     @Test func hasEachFileOfTheFolderAsItIs() throws {
         let folder = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../../Sources/CoatyGateway/Console")

@@ -1,12 +1,13 @@
 import Coaty
 import Foundation
+import TestSupport
 import Testing
 import Yams
 
 @testable import CoatyGateway
 
 /// The contract, openapi.yaml: every listed operation is routed, and every routed operation is listed.
-@Suite struct ContractTests {
+@Suite(.exclusive) struct ContractTests {
     @Test func listsEachRouteAndNoOther() async throws {
         let text = String(decoding: ContractResource.text, as: UTF8.self)
         let document = try #require(try Yams.load(yaml: text) as? [String: Any])

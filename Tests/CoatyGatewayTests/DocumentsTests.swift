@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 
 /// The Markdown documents: their structure, their links, the recipes, and the commands of the README's first page.
-@Suite struct DocumentsTests {
+@Suite(.exclusive) struct DocumentsTests {
     private static let root = URL(filePath: #filePath).appending(path: "../../..").standardizedFileURL
 
     /// The documents by their paths in the repository.
@@ -116,6 +116,7 @@ import Testing
     }
 
     private static func run(_ command: String) throws -> String {
+        _ = try TestProgram.curl.path()
         let process = try ChildProcess("/bin/bash", ["-c", "\(command)\nprintf '\\nended'"])
         try waitUntil("the command ends") { process.output.hasSuffix("\nended") }
         return String(process.output.dropLast(6))

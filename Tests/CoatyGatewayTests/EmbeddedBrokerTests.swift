@@ -7,7 +7,7 @@ import Testing
 
 @testable import CoatyGateway
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.exclusive, .needs(.mosquitto), .timeLimit(.minutes(2)))
 struct EmbeddedBrokerTests {
     private func broker(
         port: UInt16 = 0,

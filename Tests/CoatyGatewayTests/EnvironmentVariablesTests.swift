@@ -4,7 +4,7 @@ import Testing
 
 @testable import CoatyGateway
 
-@Suite struct EnvironmentVariablesTests {
+@Suite(.exclusive) struct EnvironmentVariablesTests {
     /// Variables that Kubernetes sets in a container for the services `coaty-gateway` and `coaty-gateway-metrics`.
     private static let kubernetes = [
         "COATY_GATEWAY_SERVICE_HOST": "10.0.0.1", "COATY_GATEWAY_SERVICE_PORT": "8080",

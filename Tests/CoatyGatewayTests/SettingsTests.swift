@@ -4,7 +4,7 @@ import Testing
 
 @testable import CoatyGateway
 
-@Suite struct SettingsTests {
+@Suite(.exclusive) struct SettingsTests {
     private func withFile<Result>(_ text: String, _ body: (String) throws -> Result) throws -> Result {
         let url = FileManager.default.temporaryDirectory.appending(path: "settings-\(UUID().uuidString).yaml")
         try text.write(to: url, atomically: true, encoding: .utf8)
@@ -130,7 +130,7 @@ import Testing
         #expect("\(error)".contains("is \(minimum - 1) (ulimit -Hn), and at least \(minimum) are needed"))
     }
 
-    @Test func aClosedStandardOutputDoesNotEndTheGateway() throws {
+    @Test(.needs(.mosquitto)) func aClosedStandardOutputDoesNotEndTheGateway() throws {
         let process = try GatewayProcess(
             unready: ["--port", "0", "--embedded-broker-listen", "127.0.0.1:0"],
             output: "/dev/full"

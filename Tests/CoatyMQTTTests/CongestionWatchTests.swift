@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import CoatyMQTT
 
-@Suite struct CongestionWatchTests {
+@Suite(.exclusive) struct CongestionWatchTests {
     private static let start = ContinuousClock.now
 
     /// Samples a buffer at given times, and returns the times at which losses were reported.

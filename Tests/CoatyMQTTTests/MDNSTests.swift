@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyMQTT
 
 /// mDNS over real sockets, each test in a separate network.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, Comment(rawValue: NetworkNamespace.need)))
+@Suite(.exclusive, .enabled(if: NetworkNamespace.isAvailable, Comment(rawValue: NetworkNamespace.need)))
 struct MDNSTests {
     /// Looks for brokers in the given network.
     private func browse(_ network: NetworkNamespace, for limit: Duration = .seconds(20)) throws -> [BrokerEndpoint] {

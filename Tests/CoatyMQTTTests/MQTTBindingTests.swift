@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The MQTT binding, with mosquitto.
-@Suite struct MQTTBindingTests {
+@Suite(.exclusive) struct MQTTBindingTests {
     private func agent(
         _ options: MQTTClientOptions,
         limits: OutboxLimits = OutboxLimits()

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import CoatyMQTT
 
-@Suite struct MQTTClientOptionsTests {
+@Suite(.exclusive) struct MQTTClientOptionsTests {
     @Test func readsURLs() throws {
         let plain = try MQTTClientOptions(url: "mqtt://broker.example")
         #expect(plain.host == "broker.example" && plain.port == 1883 && plain.tls == nil && plain.username == nil)
@@ -22,7 +23,7 @@ import Testing
     }
 }
 
-@Suite struct BackoffTests {
+@Suite(.exclusive) struct BackoffTests {
     @Test func doublesUpToItsLimitWithJitter() {
         var backoff = Backoff()
         var step = Backoff.first

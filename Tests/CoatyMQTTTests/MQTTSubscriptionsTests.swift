@@ -75,7 +75,7 @@ extension MQTTSubscriptions.Command {
     }
 }
 
-@Suite struct MQTTSubscriptionsTests {
+@Suite(.exclusive) struct MQTTSubscriptionsTests {
     /// Subscriptions to responses end together, in packets, and once.
     @Test func endsOfResponseSubscriptionsAreCollected() {
         let broker = FaultyBroker(filtersPerPacket: 4)

@@ -4,7 +4,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyMQTT
 
-@Suite struct MQTTTopicTests {
+@Suite(.exclusive) struct MQTTTopicTests {
     private static let cases = 3000
 
     private func randomAddress(_ random: inout SeededGenerator) throws -> EventAddress {

@@ -8,7 +8,7 @@ import Testing
 @testable import CoatyMQTT
 
 /// Errors between the binding and mosquitto.
-@Suite struct NetworkLoopTests {
+@Suite(.exclusive) struct NetworkLoopTests {
     private func agent(
         _ broker: BrokerProcess,
         logger: Logger = Logger(label: "test")

@@ -6,7 +6,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyMQTT
 
-@Suite struct PacketProgressTests {
+@Suite(.exclusive) struct PacketProgressTests {
     @Test func onlyAnIncompletePacketCounts() {
         var progress = PacketProgress()
         let first = [1000, 1500].map { progress.bytes($0) }

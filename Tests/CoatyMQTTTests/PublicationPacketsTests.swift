@@ -1,11 +1,12 @@
 import CMosquitto
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CoatyMQTT
 
 /// The packets that are written and read without libmosquitto, over a pair of sockets.
-@Suite struct PublicationPacketsTests {
+@Suite(.exclusive) struct PublicationPacketsTests {
     private struct Message: Equatable {
         let topic: String
         let payload: [UInt8]

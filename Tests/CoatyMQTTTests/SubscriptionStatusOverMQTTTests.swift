@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The status of subscriptions on mosquitto.
-@Suite struct SubscriptionStatusOverMQTTTests {
+@Suite(.exclusive) struct SubscriptionStatusOverMQTTTests {
     private func agent(_ options: MQTTClientOptions) throws -> CommunicationManager {
         try CommunicationManager(
             identity: Identity(name: "Agent"),

@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyMQTT
 @testable import CoatyTestSupport
 
-@Suite struct TopicTrieTests {
+@Suite(.exclusive) struct TopicTrieTests {
     private static let levels = ["a", "b", "", "$x", "ä"]
 
     private func matches(_ trie: TopicTrie, _ topic: String) -> Set<String> {

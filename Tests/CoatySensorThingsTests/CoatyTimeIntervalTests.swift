@@ -1,9 +1,10 @@
 import Coaty
 import CoatySensorThings
 import Foundation
+import TestSupport
 import Testing
 
-@Suite struct CoatyTimeIntervalTests {
+@Suite(.exclusive) struct CoatyTimeIntervalTests {
     @Test(
         arguments: [
             (CoatyTimeInterval(start: 1, end: 2), #"{"end":2,"start":1}"#),

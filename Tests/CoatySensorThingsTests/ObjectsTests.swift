@@ -1,9 +1,10 @@
 import Coaty
 import CoatySensorThings
+import TestSupport
 import Testing
 
 /// Objects as coaty-js sends them, written by hand from its interface definitions.
-@Suite struct ObjectsTests {
+@Suite(.exclusive) struct ObjectsTests {
     private let thingId: CoatyUUID
     private let sensorId: CoatyUUID
     private let featureId: CoatyUUID

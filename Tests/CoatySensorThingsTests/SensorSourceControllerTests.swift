@@ -1,9 +1,10 @@
 import Coaty
 import CoatySensorThings
+import TestSupport
 import Testing
 
 @ControllerActor
-@Suite struct SensorSourceControllerTests {
+@Suite(.exclusive) struct SensorSourceControllerTests {
     private let broker = InMemoryBroker()
     private let thingId = CoatyUUID()
     private let sensorId = CoatyUUID()

@@ -1,9 +1,10 @@
 import Coaty
 import CoatySensorThings
+import TestSupport
 import Testing
 
 @ControllerActor
-@Suite struct ThingObserverControllerTests {
+@Suite(.exclusive) struct ThingObserverControllerTests {
     private let broker = InMemoryBroker()
     private let thingId = CoatyUUID()
     private let sensorId = CoatyUUID()

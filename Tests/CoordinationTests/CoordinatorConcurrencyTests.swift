@@ -1,8 +1,9 @@
 import Coordination
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.exclusive, .timeLimit(.minutes(2)))
 struct CoordinatorConcurrencyTests {
     /// ``Recorder`` reports overlapping calls; the journal shows whether each call was legal.
     @Test func transitionsFromManyTasksNeverInterleave() async throws {

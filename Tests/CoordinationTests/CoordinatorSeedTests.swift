@@ -1,9 +1,10 @@
 import Coordination
 import Synchronization
+import TestSupport
 import Testing
 
 /// The behavior described in the CoordinatorKit document, with its names.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.exclusive, .timeLimit(.minutes(1)))
 struct CoordinatorSeedTests {
     /// A component with a login child until a user has logged in, and then with the main experience.
     private final class AppCoordinator: Component {

@@ -1,7 +1,8 @@
 import Coordination
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.exclusive, .timeLimit(.minutes(1)))
 struct CoordinatorTreeTests {
     @Test func treeStartsParentFirstAndStopsInReverse() async throws {
         let tree = try await Tree()

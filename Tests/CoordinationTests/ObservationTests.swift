@@ -1,7 +1,8 @@
 import Coordination
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.exclusive, .timeLimit(.minutes(1)))
 struct ObservationTests {
     private static func arrow(_ change: CoordinatorChange) -> String {
         "\(change.coordinator.name) \(change.from)>\(change.to)"

@@ -26,8 +26,8 @@ final class ExampleProcess {
 
     /// Starts a program.
     ///
-    /// - Parameter parentDeathSignal: the name of the signal that the program gets when the test process ends. A script that
-    ///   has child processes needs TERM to end them.
+    /// - Parameter parentDeathSignal: the name of the signal that the program gets when the test process ends. A script
+    ///   that has child processes needs TERM to end them.
     init(
         _ program: URL,
         _ arguments: [String],

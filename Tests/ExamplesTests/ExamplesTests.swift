@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The agents of the examples, each in a separate process, with mosquitto.
-@Suite struct ExamplesTests {
+@Suite(.exclusive) struct ExamplesTests {
     @Test func helloWorldClientsShareTheTasks() throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The temperature scenario with sources, actors and gateway in separate processes.
-@Suite struct IORoutingTests {
+@Suite(.exclusive) struct IORoutingTests {
     private static let path = "/v1/routing/contexts/b61740a6-95d7-4d1a-8be5-53f3aa1e0b79"
 
     @Test func patchReroutesAllValuesAndBack() throws {
@@ -40,7 +40,7 @@ import Testing
         for agent in [normal, emergency, sources] { #expect(try agent.stop() == 0) }
     }
 
-    @Test func demoPrintsInstructionsAndCleansUp() throws {
+    @Test(.needs(.mosquitto)) func demoPrintsInstructionsAndCleansUp() throws {
         let demo = try ExampleProcess(
             ExampleProcess.folder("io-routing").appending(path: "demo"),
             [ExampleProcess.programs.path, "--port", "0", "--embedded-broker-listen", "127.0.0.1:0"]

@@ -2,7 +2,7 @@ import HTTPServer
 import TestSupport
 import Testing
 
-@Suite struct AdmissionTests {
+@Suite(.exclusive) struct AdmissionTests {
     /// The caller of a request, as determined by an admission.
     private final class Caller: Sendable {
         let name: String

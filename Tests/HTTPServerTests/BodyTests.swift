@@ -2,7 +2,7 @@ import HTTPServer
 import Testing
 import TestSupport
 
-@Suite struct BodyTests {
+@Suite(.exclusive) struct BodyTests {
     let server: TestServer
     let calls = Box(0)
 

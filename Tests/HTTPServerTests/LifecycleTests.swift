@@ -4,7 +4,7 @@ import Logging
 import TestSupport
 import Testing
 
-@Suite struct LifecycleTests {
+@Suite(.exclusive) struct LifecycleTests {
     @Test func refusedConnectionsAreClosed() throws {
         let server = HTTPServer(configuration: .init(), router: Router(), logger: Logger(label: "test"))
         var pair: [Int32] = [0, 0]

@@ -2,7 +2,7 @@ import HTTPServer
 import TestSupport
 import Testing
 
-@Suite struct PeerTests {
+@Suite(.exclusive) struct PeerTests {
     @Test(arguments: [
         ("192.0.2.7", "192.0.2.7"), ("2001:db8::7", "2001:db8::7"), ("2001:DB8:0::7", "2001:db8::7"),
         ("255.255.255.255", "255.255.255.255"),

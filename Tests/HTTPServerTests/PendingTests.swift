@@ -3,7 +3,7 @@ import HTTPServer
 import TestSupport
 import Testing
 
-@Suite struct PendingTests {
+@Suite(.exclusive) struct PendingTests {
     let waiting = Box<[PendingResponse]>([])
     let cut = Box<[HTTPStream]>([])
 

@@ -2,7 +2,7 @@ import HTTPServer
 import Testing
 import TestSupport
 
-@Suite struct RefusalTests {
+@Suite(.exclusive) struct RefusalTests {
     let server: TestServer
 
     init() throws {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Request ids and request reports.
-@Suite struct RequestIdentityTests {
+@Suite(.exclusive) struct RequestIdentityTests {
     private static let trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 
     @Test(arguments: [

@@ -4,7 +4,7 @@ import HTTPServer
 import TestSupport
 import Testing
 
-@Suite struct RequestTimeoutTests {
+@Suite(.exclusive) struct RequestTimeoutTests {
     let waiting = Box<[PendingResponse]>([])
     let streams = Box<[HTTPStream]>([])
 

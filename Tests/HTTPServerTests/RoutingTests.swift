@@ -2,7 +2,7 @@ import HTTPServer
 import Testing
 import TestSupport
 
-@Suite struct RoutingTests {
+@Suite(.exclusive) struct RoutingTests {
     let server: TestServer
 
     init() throws {

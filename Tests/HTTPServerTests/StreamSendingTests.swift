@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// How a stream sends on the socket of its connection.
-@Suite struct StreamSendingTests {
+@Suite(.exclusive) struct StreamSendingTests {
     let streams = Box<[HTTPStream]>([])
     let closed = Box(0)
 

@@ -4,7 +4,7 @@ import HTTPServer
 import TestSupport
 import Testing
 
-@Suite struct StreamTests {
+@Suite(.exclusive) struct StreamTests {
     let streams = Box<[HTTPStream]>([])
     let closed = Box(0)
 

@@ -116,10 +116,11 @@ public final class BrokerProcess: Sendable {
     public func restart() throws {
         kill()
         let arguments = [
-            "setpriv", "--pdeathsig", "KILL", "--", "/usr/sbin/mosquitto", "-c", "\(directory)/mosquitto.conf",
+            "setpriv", "--pdeathsig", "KILL", "--", try TestProgram.mosquitto.path(), "-c",
+            "\(directory)/mosquitto.conf",
         ]
         let pid = try SpawningThread.spawn(
-            "/usr/bin/setpriv",
+            TestProgram.setpriv.path(),
             arguments,
             output: "\(directory)/log",
             errors: "\(directory)/log"

@@ -89,7 +89,7 @@ public final class Certificates: Sendable {
 
     private func openssl(_ arguments: String) throws {
         let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/openssl")
+        process.executableURL = try URL(filePath: TestProgram.openssl.path())
         process.arguments = arguments.split(separator: " ").map(String.init)
         process.currentDirectoryURL = directory
         process.standardError = FileHandle.nullDevice

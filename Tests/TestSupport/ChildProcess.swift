@@ -27,7 +27,7 @@ public final class ChildProcess: Sendable {
     ) throws {
         file = FileManager.default.temporaryDirectory.appending(path: "output-\(UUID().uuidString)").path
         pid = try SpawningThread.spawn(
-            "/usr/bin/setpriv",
+            TestProgram.setpriv.path(),
             ["setpriv", "--pdeathsig", parentDeathSignal, "--", path] + arguments,
             environment: environment,
             input: input,

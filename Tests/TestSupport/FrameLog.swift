@@ -69,7 +69,7 @@ public final class FrameLog: Sendable {
         try (entries.joined(separator: "\n") + "\n")
             .write(to: work.appending(path: "frames"), atomically: false, encoding: .utf8)
         let process = try ChildProcess(
-            "/usr/bin/python3",
+            TestProgram.pythonWithJSONSchema.path(),
             [work.appending(path: "check.py").path, folder.path],
             input: work.appending(path: "frames").path,
             errors: work.appending(path: "errors").path

@@ -38,6 +38,8 @@ public final class GatewayProcess: Sendable {
         port: UInt16 = 0,
         environment: [String: String] = [:]
     ) throws {
+        // For the gateway's own broker, or the broker of the test.
+        _ = try TestProgram.mosquitto.path()
         try self.init(unready: ["--port", "\(port)"] + arguments, environment: environment)
         let deadline = Date(timeIntervalSinceNow: Self.limit)
         while !output.contains("\n") {
@@ -60,7 +62,7 @@ public final class GatewayProcess: Sendable {
         var variables = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("COATY_") }
         variables.merge(environment) { $1 }
         pid = try SpawningThread.spawn(
-            "/usr/bin/setpriv",
+            TestProgram.setpriv.path(),
             ["setpriv", "--pdeathsig", "KILL", "--", Self.binary] + arguments,
             environment: variables,
             output: output ?? directory + "/out",

@@ -14,22 +14,25 @@ public final class NetworkNamespace: Sendable {
     private static let newNetwork: Int32 = 0x4000_0000
 
     /// Whether this process has the privilege to create a network.
-    public static let isAvailable = (try? NetworkNamespace()) != nil
+    public static let isAvailable = (try? SpawningThread().run { try unshareNetwork() }) != nil
     /// The reason why tests that need a network are skipped.
-    public static let need = "needs the privilege to make a network namespace, and ip of iproute2"
+    public static let need = "needs the privilege to make a network namespace"
 
     private let thread = SpawningThread()
 
-    /// Creates a network whose loopback device is up.
+    /// Creates a network whose loopback device is up, for a test that starts brokers in it.
     ///
     /// - Throws: ``TestSupportError`` if this is not permitted.
     public init() throws {
-        try thread.run {
-            guard let symbol = dlsym(nil, "unshare"),
-                unsafeBitCast(symbol, to: Unshare.self)(Self.newNetwork) == 0
-            else { throw TestSupportError("unshare: errno \(errno)") }
-        }
+        // Here, because only the thread of the test can skip it.
+        for program in [TestProgram.ip, .mosquitto, .setpriv] { _ = try program.path() }
+        try thread.run { try Self.unshareNetwork() }
         try ip("link set lo up")
+    }
+
+    private static func unshareNetwork() throws {
+        guard let symbol = dlsym(nil, "unshare"), unsafeBitCast(symbol, to: Unshare.self)(newNetwork) == 0
+        else { throw TestSupportError("unshare: errno \(errno)") }
     }
 
     /// Runs a closure in this network.
@@ -51,9 +54,10 @@ public final class NetworkNamespace: Sendable {
     ///
     /// - Throws: ``TestSupportError`` if the command fails.
     public func ip(_ arguments: String) throws {
+        let program = try TestProgram.ip.path()
         try run {
             let words = arguments.split(separator: " ").map(String.init)
-            let pid = try SpawningThread.spawn("/usr/sbin/ip", ["ip"] + words)
+            let pid = try SpawningThread.spawn(program, ["ip"] + words)
             var status: Int32 = 0
             guard waitpid(pid, &status, 0) == pid, status == 0 else {
                 throw TestSupportError("ip \(arguments) fails")

@@ -6,7 +6,7 @@ import Testing
 @testable import WebSocketServer
 
 /// Several frames that are sent in one write.
-@Suite struct BatchTests {
+@Suite(.exclusive) struct BatchTests {
     private final class Holder: Sendable {}
 
     /// The smallest buffers that the kernel allows, so that it accepts only parts of most writes.

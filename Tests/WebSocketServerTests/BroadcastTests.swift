@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import WebSocketServer
 
-@Suite struct BroadcastTests {
+@Suite(.exclusive) struct BroadcastTests {
     /// Long enough that the sockets of a client that does not read, and then its queue, fill up.
     private static let frames = 500
     private static let frameLength = 16 * 1024

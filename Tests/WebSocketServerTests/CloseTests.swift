@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import WebSocketServer
 
-@Suite struct CloseTests {
+@Suite(.exclusive) struct CloseTests {
     @Test func closeOfTheServerFollowsQueuedFrames() throws {
         var configuration = WebSocketServer.Configuration()
         configuration.offerQueueFrames = 100

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import WebSocketServer
 
-@Suite struct CompressionTests {
+@Suite(.exclusive) struct CompressionTests {
     private static let offer = ("Sec-WebSocket-Extensions", "permessage-deflate; client_max_window_bits")
 
     private static func configuration() -> WebSocketServer.Configuration {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import WebSocketServer
 
-@Suite struct HandshakeTests {
+@Suite(.exclusive) struct HandshakeTests {
     private static func configuration() -> WebSocketServer.Configuration {
         var configuration = WebSocketServer.Configuration()
         configuration.problemTypePrefix = "https://example.com/problems/"

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import WebSocketServer
 
-@Suite struct MessageTests {
+@Suite(.exclusive) struct MessageTests {
     @Test(arguments: [0, 1, 125, 126, 4095, 4096, 4097, 65535, 65536])
     func echoes(_ length: Int) throws {
         let fixture = try Fixture()

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import WebSocketServer
 
-@Suite struct OfferTests {
+@Suite(.exclusive) struct OfferTests {
     /// Offers numbered frames until one is refused, and continues when there is room.
     private final class Streamer: Sendable {
         let frames: Int

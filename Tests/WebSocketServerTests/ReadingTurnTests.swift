@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import WebSocketServer
 
-@Suite struct ReadingTurnTests {
+@Suite(.exclusive) struct ReadingTurnTests {
     @Test func connectionsPauseWhenATurnIsOver() {
         var turn = ReadingTurn()
         let small = (0..<5000).map { _ in turn.isOver(afterReceiving: 10) }

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import WebSocketServer
 
-@Suite struct WritingTurnTests {
+@Suite(.exclusive) struct WritingTurnTests {
     @Test func aTurnIsOverAfterAMebibyte() {
         var turn = WritingTurn(share: 256 * 1024)
         turn.add(1024 * 1024 - 1)

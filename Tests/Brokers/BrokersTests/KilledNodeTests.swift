@@ -4,9 +4,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A RabbitMQ node that is killed under load. No other test can use the node afterwards, so `Tests/Brokers/run` runs these
-/// tests last.
-@Suite(.serialized, .needsBrokers, .timeLimit(.minutes(2))) struct KilledNodeTests {
+/// A RabbitMQ node that is killed under load. No other test can use the node afterwards, so `Tests/Brokers/run` runs
+/// these tests last.
+@Suite(.exclusive, .serialized, .needsBrokers, .timeLimit(.minutes(2))) struct KilledNodeTests {
     private static let section = "RabbitMQ node killed under load"
     private static let channels = 20
     private static let killed = 3

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// 5,000 subscriptions of one agent, when it starts and across a lost connection.
-@Suite(.serialized, .needsBrokers, .timeLimit(.minutes(10))) struct ManySubscriptionsTests {
+@Suite(.exclusive, .serialized, .needsBrokers, .timeLimit(.minutes(10))) struct ManySubscriptionsTests {
     private static let count = 5000
     private static let section = "5,000 subscriptions"
     private static let columns = ["broker", "step", "online", "all stand", "standing when online", "processor time"]

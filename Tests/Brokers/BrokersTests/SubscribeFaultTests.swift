@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Brokers that handle SUBSCRIBE packets incorrectly.
-@Suite(.serialized, .needsBrokers, .timeLimit(.minutes(3))) struct SubscribeFaultTests {
+@Suite(.exclusive, .serialized, .needsBrokers, .timeLimit(.minutes(3))) struct SubscribeFaultTests {
     private static let section = "Brokers with faults"
 
     private func observe(

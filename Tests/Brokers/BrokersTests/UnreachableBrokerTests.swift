@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Brokers that stop answering, and addresses that do not respond.
-@Suite(.serialized, .needsBrokers, .timeLimit(.minutes(2))) struct UnreachableBrokerTests {
+@Suite(.exclusive, .serialized, .needsBrokers, .timeLimit(.minutes(2))) struct UnreachableBrokerTests {
     private static let section = "Brokers that do not answer"
     /// Seconds. The agent sends a ping after this time, and waits for the reply for the same time.
     private static let keepAlive: UInt16 = 5

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The last will of an agent that is killed, on another node of the cluster.
-@Suite(.serialized, .needsBrokers, .timeLimit(.minutes(1))) struct WillTests {
+@Suite(.exclusive, .serialized, .needsBrokers, .timeLimit(.minutes(1))) struct WillTests {
     @Test(arguments: [(1, 2), (2, 1)], ["-", Dotted.namespace])
     func willReachesOtherNodes(_ nodes: (agent: Int, observer: Int), _ namespace: String) async throws {
         let observerPort = try Bench.port(ofNode: nodes.observer)

@@ -1,10 +1,11 @@
 import Coaty
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// How often, and for how long, a client may answer a request.
-@Suite struct AnswerRightsTests {
+@Suite(.exclusive) struct AnswerRightsTests {
     private static let limit = 1024
     private let rights = AnswerRights(window: .seconds(60), limit: Self.limit)
 

@@ -1,9 +1,10 @@
 import Coaty
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite(.closesOutboundQueues) struct ClientConnectionsTests {
+@Suite(.exclusive, .closesOutboundQueues) struct ClientConnectionsTests {
     private let connections = ClientConnections()
     private let transport = SteeredTransport()
     private let wanted = Observation.channel(WireName("c"))

@@ -4,7 +4,7 @@ import Testing
 @testable import CoatyGateway
 
 /// Connections of one client that was sent more bytes than its rate allows.
-@Suite(.closesOutboundQueues) struct ClientRateTests {
+@Suite(.exclusive, .closesOutboundQueues) struct ClientRateTests {
     private let account = ClientAccount.single()
     private let transport = SteeredTransport()
 

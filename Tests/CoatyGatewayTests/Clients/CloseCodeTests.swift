@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct CloseCodeTests {
+@Suite(.exclusive) struct CloseCodeTests {
     @Test(
         arguments: [
             (ConnectionEnd.done(.overflow), 4001), (.done(.withdrawn), 4500), (.refused(status: 403), 4501),

@@ -3,8 +3,8 @@ import Testing
 
 @testable import CoatyGateway
 
-/// Gives each test a pool of workers, and closes the test's outbound queues when it ends, as connections do. Until then, an
-/// outbound queue and its subscriptions retain each other.
+/// Gives each test a pool of workers, and closes the test's outbound queues when it ends, as connections do. Until
+/// then, an outbound queue and its subscriptions retain each other.
 struct ClosesOutboundQueues: SuiteTrait, TestTrait, TestScoping {
     /// The outbound queues that the running test has created.
     final class Made: Sendable {

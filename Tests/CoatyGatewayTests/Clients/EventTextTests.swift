@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
@@ -5,7 +6,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// Text of events and other frames.
-@Suite(.closesOutboundQueues) struct EventTextTests {
+@Suite(.exclusive, .closesOutboundQueues) struct EventTextTests {
     private func fields(_ paths: String...) -> FieldTree { FieldTree(paths.map { ObjectFilterProperty($0) }) }
 
     private func data(_ event: ObservedEvent, _ fields: FieldTree?) throws -> String {

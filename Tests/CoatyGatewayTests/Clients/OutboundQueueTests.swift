@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyGateway
 
 /// Order and timing of the frames for one client, depending on how much it reads.
-@Suite(.closesOutboundQueues) struct OutboundQueueTests {
+@Suite(.exclusive, .closesOutboundQueues) struct OutboundQueueTests {
     let transport = SteeredTransport()
 
     func outbound(

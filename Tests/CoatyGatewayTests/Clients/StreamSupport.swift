@@ -237,7 +237,8 @@ enum Made {
         try ClientCondition(Payload(Array(text.utf8)).json, limits: Limits())
     }
 
-    /// Returns the size, in bytes, of the record of an event with a two-digit number. Sizes of equal records differ by some bytes.
+    /// Returns the size, in bytes, of the record of an event with a two-digit number. Sizes of equal records differ by
+    /// some bytes.
     static func recordSize() throws -> Int { EventRecord(.event(try event(1, 10)), cursor: nil).size }
 
     /// Returns a replay buffer for this many events with two-digit numbers.

@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 
 /// The queue of one subscription, and which events it drops.
-@Suite(.closesOutboundQueues) struct SubscriptionQueueTests {
+@Suite(.exclusive, .closesOutboundQueues) struct SubscriptionQueueTests {
     private let outbound = OutboundQueue(SteeredTransport())
 
     private func queue(

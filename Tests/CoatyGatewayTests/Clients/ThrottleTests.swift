@@ -1,10 +1,11 @@
 import Coaty
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// At most one event per object and interval, at instants that the test chooses.
-@Suite struct ThrottleTests {
+@Suite(.exclusive) struct ThrottleTests {
     private let start = ContinuousClock.now
     private let memory = ClientAccount.single().connection()
     private var throttle = Throttle(interval: .seconds(1))

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Access to a gateway without configured roles, depending on its address and its broker.
-@Suite struct AccessModeTests {
+@Suite(.exclusive) struct AccessModeTests {
     private static let privateBroker = ["--embedded-broker-listen", "127.0.0.1:0"]
     private static let publicPaths = ["/healthz", "/readyz", "/", "/client.js", "/openapi.yaml"]
     private static let token = "a-token-of-the-operator"

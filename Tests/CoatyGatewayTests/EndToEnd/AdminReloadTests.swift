@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The answers of `POST /v1/admin/reload`.
-@Suite struct AdminReloadTests {
+@Suite(.exclusive) struct AdminReloadTests {
     private static let path = "/v1/admin/reload"
     private static let file = AccessFile(
         tokens: [.init("operator", "operators"), .init("reader", "readers")],

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Every communication pattern in both directions, between clients of REST and streams and an agent in another process.
-@Suite(.frameChecks) struct AllPatternsTests {
+@Suite(.exclusive, .frameChecks) struct AllPatternsTests {
     private static let part = #"{"objectTypes":["com.example.Part"]}"#
     private static let thing = #"{"objectTypes":["com.example.Thing"]}"#
 

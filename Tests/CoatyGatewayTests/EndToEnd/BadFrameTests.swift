@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Invalid frames on `/v1/ws`: each is answered, and does not affect anything else.
-@Suite(.frameChecks) struct BadFrameTests {
+@Suite(.exclusive, .frameChecks) struct BadFrameTests {
     private static let object = Scene.job("o")
 
     /// Texts that do not match the client schema, with the status and the pointer of the error.

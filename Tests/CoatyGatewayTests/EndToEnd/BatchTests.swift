@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite struct BatchTests {
+@Suite(.exclusive) struct BatchTests {
     private func results(_ response: RawConnection.Response) throws -> [[String: Any]] {
         #expect(response.status == 200 && response.headers["content-type"] == "application/json", "\(response.text)")
         return try #require(response.json?["results"] as? [[String: Any]], "\(response.text)")

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Loss and return of the broker.
-@Suite struct BrokerLossTests {
+@Suite(.exclusive) struct BrokerLossTests {
     @Test func recoversFromBrokerCrashUnderLoad() throws {
         let scene = try Scene()
         let gateway = scene.gateway

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Requests of web pages from other origins and with foreign host names, on every transport.
-@Suite struct BrowserAccessTests {
+@Suite(.exclusive) struct BrowserAccessTests {
     private static let foreign = "https://evil.example"
     private static let allowed = "https://app.example.com"
     private static let wsPath = "/v1/ws/deadvertise"

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Clients that authenticate with a certificate, over HTTP, SSE and WebSocket, against the real gateway.
-@Suite struct CertificatePrincipalTests {
+@Suite(.exclusive) struct CertificatePrincipalTests {
     private let certificates: Certificates
     private let scene: AccessScene
 
@@ -55,7 +55,7 @@ import Testing
             .write(toFile: request, atomically: true, encoding: .utf8)
         func ask(_ arguments: [String]) throws -> String {
             let process = try ChildProcess(
-                "/usr/bin/openssl",
+                TestProgram.openssl.path(),
                 ["s_client", "-connect", "127.0.0.1:\(scene.gateway.port)", "-ign_eof", version] + arguments,
                 input: request,
                 errors: "/dev/null"

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Reload of certificates without a restart.
-@Suite struct CertificateReloadTests {
+@Suite(.exclusive) struct CertificateReloadTests {
     private let certificates: Certificates
     private let gateway: GatewayProcess
 

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// WebSocket clients with an identity.
-@Suite(.frameChecks) struct ClientIdentityTests {
+@Suite(.exclusive, .frameChecks) struct ClientIdentityTests {
     private func identify(_ client: FrameClient, _ name: String) throws -> String {
         let answer = try client.ask("identify", #""name":"\#(name)""#)
         let identity = try #require(answer.json["identity"] as? [String: Any], "\(answer)")

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `/v1/admin/connections` of the real gateway.
-@Suite(.frameChecks) struct ConnectionsTests {
+@Suite(.exclusive, .frameChecks) struct ConnectionsTests {
     private static let path = "/v1/admin/connections"
     private static let channel = #""event":"channel","channelId":"c""#
 

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The examples of docs/cookbook.md, run against a gateway.
-@Suite struct CookbookTests {
+@Suite(.exclusive) struct CookbookTests {
     private static let document = URL(fileURLWithPath: #filePath + "/../../../../docs/cookbook.md").standardizedFileURL
 
     @Test func everyTaskProducesTheDocumentedOutput() throws {
@@ -221,6 +221,7 @@ final class CookbookRun {
         guard !script.contains("8080"), !script.contains("1883") else {
             throw CookbookError("an unknown address: \(script)")
         }
+        for program in [TestProgram.curl, .mosquittoClients] { _ = try program.path() }
         let programs = URL(fileURLWithPath: GatewayProcess.binary).deletingLastPathComponent().path
         let environment = ProcessInfo.processInfo.environment
         return try ChildProcess(

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The demo agent that `--demo true` starts in the gateway.
-@Suite struct DemoTests {
+@Suite(.exclusive) struct DemoTests {
     private static let thermometer = "com.example.demo.Thermometer"
 
     private func objects(_ gateway: GatewayProcess, _ objectType: String) throws -> [[String: Any]] {

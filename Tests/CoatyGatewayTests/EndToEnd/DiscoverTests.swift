@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite struct DiscoverTests {
+@Suite(.exclusive) struct DiscoverTests {
     private func responses(_ response: RawConnection.Response) throws -> [[String: Any]] {
         try #require(response.json?["responses"] as? [[String: Any]], "\(response.text)")
     }

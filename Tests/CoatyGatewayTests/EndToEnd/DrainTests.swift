@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The effects of a stop on clients, and its duration.
-@Suite(.frameChecks) struct DrainTests {
+@Suite(.exclusive, .frameChecks) struct DrainTests {
     /// Sends a request that no agent answers, and waits until it is published.
     private func ask(_ scene: Scene, on connection: RawConnection, timeout: Int = 60_000) throws {
         let body = #"{"objectTypes":["com.example.None"]}"#

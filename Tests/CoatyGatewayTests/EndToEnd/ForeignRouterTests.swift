@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The list of associations in an IO context that another gateway routes.
-@Suite struct ForeignRouterTests {
+@Suite(.exclusive) struct ForeignRouterTests {
     private static let associations = ["None normal 5000", "Sample normal 5000", "Throttle normal 5000"]
 
     @Test func associationsStayListedWhileTheRouterReconnects() throws {

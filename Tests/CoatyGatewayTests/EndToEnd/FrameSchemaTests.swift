@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Frames of every kind, checked against the schemas.
-@Suite(.frameChecks) struct FrameSchemaTests {
+@Suite(.exclusive, .frameChecks) struct FrameSchemaTests {
     private static let job = Scene.job("j")
 
     /// Two-way events: members of the subscription besides the event, members of the request, the response's event, and

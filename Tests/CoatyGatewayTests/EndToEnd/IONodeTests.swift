@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// IO nodes of clients, over REST, WebSocket and MQTT.
-@Suite struct IONodeTests {
+@Suite(.exclusive) struct IONodeTests {
     private static let router = "0b1e6d0a-9a55-4c6c-b0a4-8d1f6f8f4a21"
 
     private struct Node {

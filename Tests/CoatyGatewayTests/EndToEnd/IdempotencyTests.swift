@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Requests that clients repeat with the same `Idempotency-Key`.
-@Suite struct IdempotencyTests {
+@Suite(.exclusive) struct IdempotencyTests {
     private static let id = "5b1c1b1e-4c4b-4d0e-9d5a-0d4f1b1c1b1e"
     private static let object = #"{"coreType":"CoatyObject","objectType":"t","objectId":"\#(id)","name":"n"}"#
     private static let event = #"{"object":\#(object)}"#

@@ -16,7 +16,7 @@ final class IdentityProvider {
         let folder = URL(filePath: #filePath).deletingLastPathComponent()
         let script = folder.appending(path: "../../Fixtures/identity-provider").standardized.path
         let process = try ChildProcess(
-            "/usr/bin/python3",
+            TestProgram.pythonWithJWT.path(),
             [script] + (certificates.map { [$0.path("server.pem"), $0.path("server.key")] } ?? [])
         )
         self.process = process

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Tokens in the format of Keycloak and Auth0, and key rotation.
-@Suite(.frameChecks) struct IdentityProviderTests {
+@Suite(.exclusive, .frameChecks) struct IdentityProviderTests {
     private static let channel = #""event":"channel","channelId":"c""#
 
     @Test(arguments: [("keycloak", "claims.realm_access.roles"), ("auth0", "roles")])

@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 
 /// URLs of token keys: over TLS, unreachable, and changed by a reload.
-@Suite(.frameChecks) struct KeyURLTests {
+@Suite(.exclusive, .frameChecks) struct KeyURLTests {
     private static func status(_ scene: AccessScene, _ token: String) throws -> Int {
         try scene.gateway.request("GET", "/v1/access", headers: AccessScene.bearer(token)).status
     }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite struct LifecycleTests {
+@Suite(.exclusive) struct LifecycleTests {
     @Test(arguments: [SIGTERM, SIGINT])
     func stopCompletesRequestsThenClosesStreams(_ signal: Int32) throws {
         let scene = try Scene()

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The log of a gateway.
-@Suite struct LogTests {
+@Suite(.exclusive) struct LogTests {
     private static let file = AccessFile(tokens: [.init("operator", "admin")])
 
     private func reload(_ scene: AccessScene, _ settings: String) throws -> String {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Events that the gateway receives but does not accept.
-@Suite(.frameChecks) struct LostEventTests {
+@Suite(.exclusive, .frameChecks) struct LostEventTests {
     private static let topic = "coaty/3/-/CHN:c/00000000-0000-4000-8000-000000000001"
 
     private static func event(_ name: String, _ members: String = "") -> String {

@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyMQTT
 
 /// Gateways that discover a broker and announce one by mDNS, each test in a separate network.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, Comment(rawValue: NetworkNamespace.need)))
+@Suite(.exclusive, .enabled(if: NetworkNamespace.isAvailable, Comment(rawValue: NetworkNamespace.need)))
 struct MDNSTests {
     /// Returns whether a gateway in the given network is ready.
     private func isReady(_ gateway: GatewayProcess, _ network: NetworkNamespace) throws -> Bool {
@@ -121,14 +121,12 @@ struct MDNSTests {
         time.sleep(600)
         """
 
-    private static let hasZeroconf = FileManager.default.fileExists(atPath: "/usr/lib/python3/dist-packages/zeroconf")
-
     private func peer(_ network: NetworkNamespace, _ arguments: [String] = []) throws -> ChildProcess {
-        try network.run { try ChildProcess("/usr/bin/python3", ["-c", Self.zeroconf] + arguments) }
+        let python = try TestProgram.pythonWithZeroconf.path()
+        return try network.run { try ChildProcess(python, ["-c", Self.zeroconf] + arguments) }
     }
 
-    @Test(.enabled(if: hasZeroconf, "needs python3-zeroconf"))
-    func peersSeeTheAnnouncementUntilStop() throws {
+    @Test func peersSeeTheAnnouncementUntilStop() throws {
         let network = try NetworkNamespace()
         let peer = try peer(network)
         try waitUntil("it browses") { peer.output.contains("browsing") }
@@ -143,8 +141,7 @@ struct MDNSTests {
         try waitUntil("it goes") { peer.output.contains("remove \(name)") }
     }
 
-    @Test(.enabled(if: hasZeroconf, "needs python3-zeroconf"))
-    func findsBrokersAnnouncedByOthers() throws {
+    @Test func findsBrokersAnnouncedByOthers() throws {
         let network = try NetworkNamespace()
         let broker = try network.run { try BrokerProcess() }
         defer { broker.stop() }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `GET /metrics` of a gateway.
-@Suite struct MetricsTests {
+@Suite(.exclusive) struct MetricsTests {
     @Test func countsRequestsAndEvents() throws {
         let scene = try Scene()
         let gateway = scene.gateway

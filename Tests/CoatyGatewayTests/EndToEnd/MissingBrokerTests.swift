@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// A gateway that starts without its broker and reports why it is not ready.
-@Suite struct MissingBrokerTests {
+@Suite(.exclusive) struct MissingBrokerTests {
     @Test func listensWithoutBrokerAndBecomesReadyWithIt() throws {
         let broker = try BrokerProcess()
         defer { broker.stop() }

@@ -6,7 +6,7 @@ import Yams
 @testable import CoatyGateway
 
 /// The most frequent mistakes of clients. The answers suffice to correct them.
-@Suite(.frameChecks) struct MistakeTests {
+@Suite(.exclusive, .frameChecks) struct MistakeTests {
     @Test func eachMistakeGetsItsExactAnswer() throws {
         let scene = try Scene()
         let client = try scene.gateway.frameClient()

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Responses that are streamed as they arrive.
-@Suite struct NDJSONTests {
+@Suite(.exclusive) struct NDJSONTests {
     private static let ndjson = "application/x-ndjson"
 
     /// Reads the stream to its end, and returns its lines.

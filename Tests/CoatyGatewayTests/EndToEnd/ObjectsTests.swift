@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `/v1/objects` and `/v1/agents`: the objects and agents currently in the network.
-@Suite struct ObjectsTests {
+@Suite(.exclusive) struct ObjectsTests {
     /// The id of an object that a client publishes.
     private static let own = "5b1c1b1e-4c4b-4d0e-9d5a-0d4f1b1c1b1e"
 

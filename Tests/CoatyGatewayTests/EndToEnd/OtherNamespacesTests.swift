@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The agents of other namespaces that `GET /v1/status` counts.
-@Suite(.frameChecks) struct OtherNamespacesTests {
+@Suite(.exclusive, .frameChecks) struct OtherNamespacesTests {
     private static let agents = ["a1", "a2", "a3"]
 
     private let scene: Scene

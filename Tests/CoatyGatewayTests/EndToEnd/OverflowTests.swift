@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// A client that stops reading for a while.
-@Suite(.frameChecks) struct OverflowTests {
+@Suite(.exclusive, .frameChecks) struct OverflowTests {
     private static let rounds = 600
     private static let ids = 10
     private static let buffer = 16

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Nodes, objects and pending answers that belong to one principal.
-@Suite(.frameChecks) struct OwnershipTests {
+@Suite(.exclusive, .frameChecks) struct OwnershipTests {
     private static let grants = [
         "{register: [nodes], contexts: [\"*\"]}", "{read: [nodes], contexts: [\"*\"]}",
         "{publish: [iovalue], contexts: [\"*\"]}", "{observe: [iovalue, iostate], contexts: [\"*\"]}",

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// A gateway that an operator pauses and resumes.
-@Suite(.frameChecks) struct PauseTests {
+@Suite(.exclusive, .frameChecks) struct PauseTests {
     private static let pausePath = "/v1/admin/pause"
     private static let resumePath = "/v1/admin/resume"
     private static let channel = #""event":"channel","channelId":"c""#

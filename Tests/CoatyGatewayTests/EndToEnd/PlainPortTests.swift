@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The unencrypted port for probes on the same machine.
-@Suite struct PlainPortTests {
+@Suite(.exclusive) struct PlainPortTests {
     private let gateway: GatewayProcess
     private let port: UInt16
 

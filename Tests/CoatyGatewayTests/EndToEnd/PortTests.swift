@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// REST and WebSocket on one port, including clients that send partial, late or invalid data.
-@Suite struct PortTests {
+@Suite(.exclusive) struct PortTests {
     private static let key = "Sec-WebSocket-Key: \(WebSocketClient.key)\r\nSec-WebSocket-Version: 13\r\n"
     private static let upgrade = "Host: l\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\(key)\r\n"
 
@@ -90,7 +90,7 @@ import Testing
         #expect(gateway.output.contains("ready on http://\(host.contains(":") ? "[\(host)]" : host):\(port) "))
         for address in ["127.0.0.1", "[::1]"] + reached {
             let curl = try ChildProcess(
-                "/usr/bin/curl",
+                TestProgram.curl.path(),
                 ["-s", "-w", "%{http_code}", "http://\(address):\(port)/v1/status"]
             )
             _ = try curl.waitForEnd()

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite struct PublishTests {
+@Suite(.exclusive) struct PublishTests {
     @Test func publishesUnchangedBytes() throws {
         let scene = try Scene()
         let body = """

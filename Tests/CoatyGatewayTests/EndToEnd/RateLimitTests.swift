@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Clients that exceed the rates of their roles.
-@Suite(.frameChecks) struct RateLimitTests {
+@Suite(.exclusive, .frameChecks) struct RateLimitTests {
     private static let roles = [
         "user": [
             "{publish: [channel], channels: [\"*\"]}", "{observe: [channel], channels: [\"*\"]}",

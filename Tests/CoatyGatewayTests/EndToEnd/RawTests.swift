@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite struct RawTests {
+@Suite(.exclusive) struct RawTests {
     private func post(_ scene: Scene, _ target: String, _ body: [UInt8], type: String? = "application/octet-stream")
         throws
         -> RawConnection.Response

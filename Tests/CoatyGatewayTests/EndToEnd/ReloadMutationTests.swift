@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 
 /// Reloads of random files, compared with a gateway that is started with the same file.
-@Suite struct ReloadMutationTests {
+@Suite(.exclusive) struct ReloadMutationTests {
     private static let admin = "secret-of-the-operator-0123456789"
     private static let authorization = [("Authorization", "Bearer " + admin)]
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Changes of the access configuration while clients are connected.
-@Suite(.frameChecks) struct ReloadTests {
+@Suite(.exclusive, .frameChecks) struct ReloadTests {
     private static let limit: TimeInterval = 1
     private static let channel = #""event":"channel","channelId":"load""#
     private static let lamps = #""event":"advertise","objectType":"com.example.Lamp""#

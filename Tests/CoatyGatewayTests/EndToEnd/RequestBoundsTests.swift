@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Configured limits for the contents of one request.
-@Suite struct RequestBoundsTests {
+@Suite(.exclusive) struct RequestBoundsTests {
     @Test(arguments: [
         ("maximum-buffered-events", "/v1/sse/channel?channelId=c&buffer=3", "buffer"),
         ("maximum-fields", "/v1/sse/channel?channelId=c&fields=a,b,c", "fields"),

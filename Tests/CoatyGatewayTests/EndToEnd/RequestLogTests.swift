@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The request log of a gateway.
-@Suite struct RequestLogTests {
+@Suite(.exclusive) struct RequestLogTests {
     private static let trace = "4bf92f3577b34da6a3ce929d0e0e4736"
     private static let traceparent = ("traceparent", "00-\(trace)-00f067aa0ba902b7-01")
     private static let body = #"{"object":\#(Scene.job("a"))}"#

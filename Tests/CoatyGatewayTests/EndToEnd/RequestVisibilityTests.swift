@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Access of the clients of one site: responses from another site, routing, raw topics and core types.
-@Suite(.frameChecks) struct RequestVisibilityTests {
+@Suite(.exclusive, .frameChecks) struct RequestVisibilityTests {
     private func lamp(_ name: String, _ site: String, _ members: String = "") -> String {
         AccessScene.lamp(name, site: site, members)
     }

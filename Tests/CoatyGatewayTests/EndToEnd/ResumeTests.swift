@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Clients that resume a subscription, and clients that read too slowly.
-@Suite(.frameChecks) struct ResumeTests {
+@Suite(.exclusive, .frameChecks) struct ResumeTests {
     private static let channel = #""event":"channel","channelId":"c""#
 
     private func publish(_ scene: Scene, _ numbers: Range<Int>) throws {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Clients that lose their connection, the broker or the gateway under constant load.
-@Suite(.frameChecks, .serialized) struct ResumeUnderLoadTests {
+@Suite(.exclusive, .frameChecks, .serialized) struct ResumeUnderLoadTests {
     /// How many events the load may be ahead of the readers. Even twice this number fits into the receive buffer of the
     /// gateway; if more were queued while the gateway gets no processor time, it would report that the broker may have
     /// dropped events.

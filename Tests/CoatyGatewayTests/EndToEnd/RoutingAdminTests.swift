@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Requests of the routing API: versions, rules, dry runs, explanations, and refused requests.
-@Suite struct RoutingAdminTests {
+@Suite(.exclusive) struct RoutingAdminTests {
     private static let rulesPath = RoutingScene.path + "/rules"
 
     @Test func ifMatchPreventsLostUpdates() throws {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The temperature scenario of the developer guide, changed over REST and observed over REST, WebSocket and MQTT.
-@Suite struct RoutingScenarioTests {
+@Suite(.exclusive) struct RoutingScenarioTests {
     static let normal = ["None normal 5000", "Sample normal 5000", "Throttle normal 5000"]
     static let emergency = ["None emergency 5000", "Sample emergency 5000", "Throttle emergency 5000"]
     static let toEmergency =

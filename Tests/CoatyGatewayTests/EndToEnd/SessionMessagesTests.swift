@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The message counts in `GET /v1/status`, compared with the broker's counters.
-@Suite(.frameChecks) struct SessionMessagesTests {
+@Suite(.exclusive, .frameChecks) struct SessionMessagesTests {
     private typealias Counts = [String: [String: Int]]
 
     private static let topics = "$SYS/broker/publish/messages/"

@@ -5,7 +5,7 @@ import Testing
 /// Thousands of short-lived subscriptions and requests, none of which leave resources behind.
 ///
 /// Together, both runs use ten thousand of each, besides the warm-up.
-@Suite(.frameChecks, .serialized) struct ShortLivedTests {
+@Suite(.exclusive, .frameChecks, .serialized) struct ShortLivedTests {
     private static let batch = 50
     /// The gateway itself discovers objects and contexts, and waits for responses to the last request for each.
     private static let ownRequests = 2

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `GET /v1/status` of a gateway.
-@Suite(.frameChecks) struct StatusTests {
+@Suite(.exclusive, .frameChecks) struct StatusTests {
     private struct Status: Decodable {
         struct Broker: Decodable {
             let address: String

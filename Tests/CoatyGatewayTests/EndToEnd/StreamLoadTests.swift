@@ -7,7 +7,7 @@ import WebSocketServer
 @testable import CoatyGateway
 
 /// Many concurrent subscribers, some of which are too slow.
-@Suite(.frameChecks) struct StreamLoadTests {
+@Suite(.exclusive, .frameChecks) struct StreamLoadTests {
     private static let count = 3000
     /// The interval of markers. A marker passes each filter, and shows the progress of a subscriber.
     private static let round = 200

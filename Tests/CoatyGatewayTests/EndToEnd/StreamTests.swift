@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite struct StreamTests {
+@Suite(.exclusive) struct StreamTests {
     private func frame(_ event: WebSocketClient.Event) throws -> [String: Any] {
         guard case .text(let text) = event else {
             Issue.record("expected a text frame, got \(event)")

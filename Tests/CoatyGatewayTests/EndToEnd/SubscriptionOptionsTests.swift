@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Options of subscriptions: filter, fields, snapshot, throttle, encoding.
-@Suite(.frameChecks) struct SubscriptionOptionsTests {
+@Suite(.exclusive, .frameChecks) struct SubscriptionOptionsTests {
     private static func task(
         _ id: String,
         _ status: Int,

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// TLS on the gateway's port, with curl and openssl as clients.
-@Suite struct TLSPortTests {
+@Suite(.exclusive) struct TLSPortTests {
     private let certificates: Certificates
     private let gateway: GatewayProcess
 
@@ -25,7 +25,7 @@ import Testing
     private func curl(_ target: String, _ arguments: [String]) throws -> (code: Int32, output: String) {
         let url = "https://127.0.0.1:\(gateway.port)\(target)"
         let process = try ChildProcess(
-            "/usr/bin/curl",
+            TestProgram.curl.path(),
             ["-s", "--max-time", "10", "--cacert", certificates.path("ca.pem")] + arguments + [url]
         )
         return (try process.waitForEnd(), process.output)
@@ -33,7 +33,7 @@ import Testing
 
     private func handshake(_ arguments: [String]) throws -> (code: Int32, output: String) {
         let process = try ChildProcess(
-            "/usr/bin/openssl",
+            TestProgram.openssl.path(),
             ["s_client", "-connect", "127.0.0.1:\(gateway.port)"] + arguments,
             input: "/dev/null",
             errors: "/dev/null"

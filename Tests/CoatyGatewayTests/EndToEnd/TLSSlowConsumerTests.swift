@@ -4,7 +4,7 @@ import Testing
 
 /// Slow clients over TLS. For the servers, bytes in the buffers of the relay are sent; they must still notice that a
 /// client does not read.
-@Suite struct TLSSlowConsumerTests {
+@Suite(.exclusive) struct TLSSlowConsumerTests {
     private static let size = 4_000
     private static let target = "/v1/ws/channel?channelId=load&buffer=16"
 

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Expiry of a token of an identity provider: connections end within a second of the expiry plus 30 seconds of leeway.
-@Suite(.frameChecks) struct TokenExpiryTests {
+@Suite(.exclusive, .frameChecks) struct TokenExpiryTests {
     private static let channel = #""event":"channel","channelId":"c""#
     private static let leeway = 30.0
 

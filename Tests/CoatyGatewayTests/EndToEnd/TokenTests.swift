@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Tokens of clients on each transport.
-@Suite(.frameChecks) struct TokenTests {
+@Suite(.exclusive, .frameChecks) struct TokenTests {
     private static let roles = [
         "viewer": ["{observe: [channel], channels: [\"*\"]}", "{read: [info, status]}"],
         "public": ["{observe: [channel], channels: [\"public\"]}"],

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The session that observes the network's traffic.
-@Suite(.frameChecks) struct TrafficLinkTests {
+@Suite(.exclusive, .frameChecks) struct TrafficLinkTests {
     private static let traffic = #""event":"traffic""#
 
     /// Starts a broker that logs the subscriptions of its clients.

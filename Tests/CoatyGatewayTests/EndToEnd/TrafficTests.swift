@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// All events in the network, observed through the gateway.
-@Suite(.frameChecks) struct TrafficTests {
+@Suite(.exclusive, .frameChecks) struct TrafficTests {
     private static let job = Scene.job("j")
     private static let traffic = #""event":"traffic""#
 

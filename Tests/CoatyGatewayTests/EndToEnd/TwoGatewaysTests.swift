@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Two gateways at one broker, used one after the other by clients and routers.
-@Suite(.frameChecks) struct TwoGatewaysTests {
+@Suite(.exclusive, .frameChecks) struct TwoGatewaysTests {
     // MARK: - Cursors
 
     private static let channel = #""event":"channel","channelId":"c""#

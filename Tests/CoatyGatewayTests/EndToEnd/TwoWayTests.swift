@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Query, Update and Call events that the test answers.
-@Suite struct TwoWayTests {
+@Suite(.exclusive) struct TwoWayTests {
     private func responses(_ response: RawConnection.Response) throws -> [[String: Any]] {
         try #require(response.json?["responses"] as? [[String: Any]], "\(response.text)")
     }

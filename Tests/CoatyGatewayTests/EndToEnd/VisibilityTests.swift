@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Hidden objects of another site, which must not leak to clients on any path.
-@Suite(.frameChecks) struct VisibilityTests {
+@Suite(.exclusive, .frameChecks) struct VisibilityTests {
     static let lamps = "advertise?objectType=com.example.Lamp"
     static let secret = #","secret":"s3cret""#
 

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Configured limits of the work and memory that clients cause.
-@Suite struct WorkBoundsTests {
+@Suite(.exclusive) struct WorkBoundsTests {
     private static func object(_ id: String, _ name: String = "n", _ members: String = "") -> String {
         #"{"object":{"coreType":"CoatyObject","objectType":"t","objectId":"\#(id)","name":"\#(name)"\#(members)}}"#
     }

@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyGateway
 
 /// Charges to clients for the work of their feeds.
-@Suite(.closesOutboundQueues) struct ChargedWorkTests {
+@Suite(.exclusive, .closesOutboundQueues) struct ChargedWorkTests {
     private let counts = FeedCounts(memory: Limits().feedMemory, logger: Logger(label: "test"))
     private let feed: Feed
     /// Each of two clients gets 1,000 steps a second.

@@ -8,7 +8,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// Effects of the broker's reply on subscriptions. The test decides when the broker replies.
-@Suite(.closesOutboundQueues) struct FeedHubBrokerTests {
+@Suite(.exclusive, .closesOutboundQueues) struct FeedHubBrokerTests {
     /// A broker that delays its reply to subscriptions of topics `t/…` until the test sends it, and grants all others.
     private final class DelayedBinding: TopicNamingBinding {
         private struct State {

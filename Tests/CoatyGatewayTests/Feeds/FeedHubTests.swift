@@ -7,7 +7,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// Feeds shared by equal subscriptions, with an in-memory broker.
-@Suite(.closesOutboundQueues) struct FeedHubTests {
+@Suite(.exclusive, .closesOutboundQueues) struct FeedHubTests {
     private let broker = TopicBroker()
     private let manager: CommunicationManager
     private let objects: ObjectRegistry

@@ -8,7 +8,7 @@ import Testing
 /// Random schedules of a feed with pools of one and of four threads, compared with a model: events, offline periods,
 /// subscriptions that join, resume, read slowly and leave, changes of visibility, filters that are expensive for some
 /// events, and clients that are overdrawn at times.
-@Suite struct FeedScheduleTests {
+@Suite(.exclusive) struct FeedScheduleTests {
     /// A client, the frames that it has received, and its visibility over time.
     private final class Client {
         let transport = SteeredTransport()

@@ -1,11 +1,12 @@
 import Coaty
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// Delivery, start and resumption of the subscriptions of one feed.
-@Suite(.closesOutboundQueues) struct FeedTests {
+@Suite(.exclusive, .closesOutboundQueues) struct FeedTests {
     let transport = SteeredTransport()
     let outbound: OutboundQueue
     let buffer = ReplayBuffer(limit: 1 << 20)

@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyGateway
 
 /// Objects of a snapshot that are delivered together.
-@Suite(.closesOutboundQueues) struct ObjectBatchTests {
+@Suite(.exclusive, .closesOutboundQueues) struct ObjectBatchTests {
     private let transport = SteeredTransport()
     /// More than are read ahead.
     private static let objects = (0..<1000).map { Made.alive($0, $0) }

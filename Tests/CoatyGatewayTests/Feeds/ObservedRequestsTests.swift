@@ -1,12 +1,13 @@
 import Coaty
 import HTTPServer
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 @testable import CoatyTestSupport
 
 /// Requests that clients may answer, and the limits on how many are kept.
-@Suite struct ObservedRequestsTests {
+@Suite(.exclusive) struct ObservedRequestsTests {
     private let scene: GateScene
     private let rights = AnswerRights(window: .seconds(60), limit: 10)
 

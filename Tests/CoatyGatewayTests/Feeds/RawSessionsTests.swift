@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyGateway
 @testable import CoatyTestSupport
 
-@Suite struct RawSessionsTests {
+@Suite(.exclusive) struct RawSessionsTests {
     private let broker = TopicBroker()
     private let manager: CommunicationManager
     private let sessions: RawSessions

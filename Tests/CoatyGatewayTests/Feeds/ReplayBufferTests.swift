@@ -1,10 +1,11 @@
 import Coaty
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// The records that a replay buffer keeps and evicts.
-@Suite struct ReplayBufferTests {
+@Suite(.exclusive) struct ReplayBufferTests {
     /// Inserts records into a replay buffer as the feed of an epoch does.
     private final class Inserter {
         let buffer: ReplayBuffer
@@ -28,7 +29,8 @@ import Testing
             buffer.insert(EventRecord(.gap, cursor: nil), at: FeedCursor(epoch: epoch, position: position))
         }
 
-        /// Returns the number of missing records after a position, whether a gap is among them, and the records that follow.
+        /// Returns the number of missing records after a position, whether a gap is among them, and the records that
+        /// follow.
         func read(behind position: UInt64 = 0) -> (missing: Int, hasGap: Bool, kept: [EventRecord]) {
             var place = FeedCursor(epoch: epoch, position: position)
             var result: (missing: Int, hasGap: Bool, kept: [EventRecord]) = (0, false, [])

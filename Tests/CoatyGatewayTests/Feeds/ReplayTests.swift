@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 
 /// Replay for a slow client, while events keep arriving and the replay buffer evicts records.
-@Suite(.closesOutboundQueues) struct ReplayTests {
+@Suite(.exclusive, .closesOutboundQueues) struct ReplayTests {
     private struct Published {
         /// The number of the last event, which is also its position.
         var last = 0

@@ -8,7 +8,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// Clients that do not read the snapshot of a subscription, while its objects are replaced.
-@Suite(.closesOutboundQueues) struct SnapshotPinsTests {
+@Suite(.exclusive, .closesOutboundQueues) struct SnapshotPinsTests {
     private static let size = 128 << 10
     private static let count = 16
     /// More small objects than are read ahead.

@@ -1,11 +1,12 @@
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyGateway
 @testable import CoatyTestSupport
 
-@Suite struct TrafficEventTests {
+@Suite(.exclusive) struct TrafficEventTests {
     /// An observation of traffic whose session the test controls.
     private final class Scene: Sendable {
         let events = Recorder<TrafficEvent>()

@@ -7,7 +7,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// The limit on the broker sessions that clients can make the gateway open.
-@Suite(.closesOutboundQueues) struct TrafficSessionsTests {
+@Suite(.exclusive, .closesOutboundQueues) struct TrafficSessionsTests {
     /// Creates bindings that keep their sessions until the test ends them, as if their threads were blocked.
     private final class Bindings: Sendable {
         struct NoDescriptor: Error {}

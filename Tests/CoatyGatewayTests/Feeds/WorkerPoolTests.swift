@@ -5,7 +5,7 @@ import Testing
 
 @testable import CoatyGateway
 
-@Suite struct WorkerPoolTests {
+@Suite(.exclusive) struct WorkerPoolTests {
     /// A job that removes numbers from its intake, a few in each turn.
     private final class Collector: Job {
         private struct State {

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// Checks of host names and origins.
-@Suite struct BrowserPolicyTests {
+@Suite(.exclusive) struct BrowserPolicyTests {
     @Test(arguments: [
         "localhost", "LOCALHOST:8080", "localhost.", "app.localhost", "127.0.0.1", "127.0.0.1:1", "10.0.0.1:65535",
         "[::1]",

@@ -1,10 +1,11 @@
 import Coaty
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// Parameters in queries and frames, and the errors for invalid ones.
-@Suite struct ClientParametersTests {
+@Suite(.exclusive) struct ClientParametersTests {
     /// Returns the location of an error: the name of a parameter, or the pointer to a member.
     private func fault(_ body: () throws -> Void) -> String? {
         do {

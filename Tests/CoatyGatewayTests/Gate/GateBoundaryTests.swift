@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// The gate is the only path from a client to the network. This test lists the files that can access the network.
-@Suite struct GateBoundaryTests {
+@Suite(.exclusive) struct GateBoundaryTests {
     /// Files outside of the folders `Network` and `Feeds` that name an agent or a type that acts in the network. New
     /// transports and resources use the gate, and are not added to this list.
     private static let insiders: Set = [

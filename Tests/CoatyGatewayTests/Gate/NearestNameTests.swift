@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct NearestNameTests {
+@Suite(.exclusive) struct NearestNameTests {
     private static let known = ["coreType", "filter", "limit", "objectType", "offset", "order", "timeout"]
 
     @Test(arguments: [

@@ -12,7 +12,7 @@ import Testing
 ///
 /// A case is the decision about an operation, or an event that is delivered to a subscription or not: live, in a
 /// snapshot, after resumption, or as traffic. `COATY_ACCESS_CASES` sets the number of cases.
-@Suite(.closesOutboundQueues) struct RandomGateTests {
+@Suite(.exclusive, .closesOutboundQueues) struct RandomGateTests {
     private static let cases = ProcessInfo.processInfo.environment["COATY_ACCESS_CASES"].flatMap(Int.init) ?? 100_000
 
     @Test func nothingLeaksAndNothingIsMissing() async throws {

@@ -1,10 +1,11 @@
 import HTTPServer
 import Logging
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct AccountsTests {
+@Suite(.exclusive) struct AccountsTests {
     private func accounts(_ change: (inout Limits) -> Void = { _ in }) -> Accounts {
         var limits = Limits()
         change(&limits)

@@ -1,11 +1,12 @@
 import Coaty
 import HTTPServer
 import Logging
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct FeedSharesTests {
+@Suite(.exclusive) struct FeedSharesTests {
     private let accounts: Accounts
 
     init() {

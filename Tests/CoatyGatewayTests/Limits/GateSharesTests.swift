@@ -1,13 +1,14 @@
 import Coaty
 import HTTPServer
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 @testable import CoatyTestSupport
 
 /// Shares of a client that the gate's operations use.
-@Suite struct GateSharesTests {
+@Suite(.exclusive) struct GateSharesTests {
     private let token = Principal.token("a")
 
     private func refusal(_ body: () throws -> Void) -> Int? {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CoatyGateway
 
-@Suite struct IdempotencyTableTests {
+@Suite(.exclusive) struct IdempotencyTableTests {
     private let table = IdempotencyTable()
     private let now = ContinuousClock.now
     private let request = RequestFingerprint([Array("a".utf8)])

@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 import Coaty
 @testable import CoatyGateway
 
-@Suite struct LimitsTests {
+@Suite(.exclusive) struct LimitsTests {
     @Test(arguments: Limits.bounds.map(\.name)) func eachBoundCanBeSet(_ name: String) throws {
         let bound = try #require(Limits.bounds.first { $0.name == name })
         // With the smallest value, no memory might be left for clients.

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct MemoryAccountTests {
+@Suite(.exclusive) struct MemoryAccountTests {
     private let total = MemoryAccount(Quota(total: 1000, perClient: 600, guaranteed: 50, reserve: 100))
 
     private func client(_ limit: Int = 600) -> MemoryAccount {

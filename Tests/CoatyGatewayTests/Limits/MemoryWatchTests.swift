@@ -1,9 +1,10 @@
 import Logging
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct MemoryWatchTests {
+@Suite(.exclusive) struct MemoryWatchTests {
     private let start = ContinuousClock.now
     private var watch: MemoryWatch
     private let limits = Limits()

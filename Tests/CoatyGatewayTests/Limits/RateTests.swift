@@ -1,11 +1,12 @@
 import Coaty
 import HTTPServer
 import Logging
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct RateTests {
+@Suite(.exclusive) struct RateTests {
     private static let second: Int64 = 1_000_000_000
 
     // MARK: - Text

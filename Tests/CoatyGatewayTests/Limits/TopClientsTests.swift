@@ -1,10 +1,11 @@
 import HTTPServer
 import Logging
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct TopClientsTests {
+@Suite(.exclusive) struct TopClientsTests {
     private let accounts = Accounts(Limits(), logger: Logger(label: "test"))
 
     private func account(_ name: String) -> ClientAccount {

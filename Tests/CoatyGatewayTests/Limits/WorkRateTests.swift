@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct WorkRateTests {
+@Suite(.exclusive) struct WorkRateTests {
     private static let second: Int64 = 1_000_000_000
     private let total = WorkBucket(stepsPerSecond: 6_400)
 

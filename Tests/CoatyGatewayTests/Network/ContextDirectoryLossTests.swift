@@ -8,7 +8,7 @@ import Testing
 
 /// Associations that the directory lists after a router lost its connection. Its will deadvertises the router, but its
 /// associations remain in the network until they are dissolved or their IO nodes leave.
-@Suite struct ContextDirectoryLossTests {
+@Suite(.exclusive) struct ContextDirectoryLossTests {
     private let scene: DirectoryScene
     private var directory: ContextDirectory { scene.directory }
     private let id = CoatyUUID()

@@ -5,7 +5,7 @@ import TestSupport
 @testable import CoatyGateway
 
 /// Random event sequences, applied to the state of the directory of IO contexts.
-@Suite struct ContextDirectoryStateTests {
+@Suite(.exclusive) struct ContextDirectoryStateTests {
     private typealias State = ContextDirectory.State
     private typealias Pair = ContextDirectory.Pair
 

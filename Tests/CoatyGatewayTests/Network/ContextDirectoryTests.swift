@@ -7,7 +7,7 @@ import Testing
 @testable import CoatyGateway
 
 /// The IO contexts of other agents that the directory lists, on an in-memory broker.
-@Suite struct ContextDirectoryTests {
+@Suite(.exclusive) struct ContextDirectoryTests {
     private let scene: DirectoryScene
     private var directory: ContextDirectory { scene.directory }
 

@@ -8,7 +8,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// Leases of IO nodes, with a clock that the test controls and an in-memory broker.
-@Suite struct IoNodeRegistryTests {
+@Suite(.exclusive) struct IoNodeRegistryTests {
     private let clock = SteeredClock()
     private let broker = TopicBroker()
     private let registry: IoNodeRegistry

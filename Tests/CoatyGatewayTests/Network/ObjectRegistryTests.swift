@@ -9,7 +9,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// A registry on an in-memory broker, with a clock that the test controls.
-@Suite struct ObjectRegistryTests {
+@Suite(.exclusive) struct ObjectRegistryTests {
     private let clock = SteeredClock()
     private let broker = TopicBroker()
     private let manager: CommunicationManager

@@ -7,7 +7,7 @@ import Testing
 @testable import CoatyGateway
 
 /// The results of queries for objects, and their cost.
-@Suite final class ObjectSearchTests: ObjectTableScene {
+@Suite(.exclusive) final class ObjectSearchTests: ObjectTableScene {
     private func find(
         _ items: KeyValuePairs<String, String>,
         steps: Int = Limits().querySteps
@@ -89,7 +89,7 @@ import Testing
 }
 
 /// Execution of queries.
-@Suite struct QueriesTests {
+@Suite(.exclusive) struct QueriesTests {
     /// A query that never ends.
     private struct Endless: Query {
         let cost: Int

@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 
 /// Random events, applied to a table and to a model that has neither bounds nor indexes.
-@Suite struct ObjectTableModelTests {
+@Suite(.exclusive) struct ObjectTableModelTests {
     struct Limits: Sendable {
         var objects = 10_000
         var bytes = 64 << 20

@@ -1,10 +1,11 @@
 import Coaty
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// The objects that a table lists again when a departed agent returns.
-@Suite final class ObjectTableReturnTests: ObjectTableScene {
+@Suite(.exclusive) final class ObjectTableReturnTests: ObjectTableScene {
     @Test(arguments: [true, false])
     func objectsOfAnAgentReturnWithIt(isIdentityAdvertised: Bool) throws {
         try join("a")

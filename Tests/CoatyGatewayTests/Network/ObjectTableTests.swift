@@ -1,10 +1,11 @@
 import Coaty
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// Effects of Advertise, Resolve and Deadvertise events on a table of objects.
-@Suite final class ObjectTableTests: ObjectTableScene {
+@Suite(.exclusive) final class ObjectTableTests: ObjectTableScene {
     @Test func objectIsKeptUnchanged() throws {
         let json = Self.json("é \\u0041", .Task, #", "parentObjectId":"p", "n": 1.50 "#)
         try receive(json, from: "a")

@@ -1,9 +1,10 @@
 import Coaty
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct RoutingFeedTests {
+@Suite(.exclusive) struct RoutingFeedTests {
     private static func associations(_ count: Int) -> [IoAssociation] {
         (0..<count).map { _ in
             IoAssociation(ioSourceId: CoatyUUID(), ioActorId: CoatyUUID(), updateRate: Int(Int32.max))

@@ -1,5 +1,6 @@
 import Coaty
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
@@ -7,7 +8,7 @@ import Testing
 /// Disambiguates from the type of the same name in `Coaty`.
 private typealias ConfigurationError = CoatyGateway.ConfigurationError
 
-@Suite struct RoutingSettingsTests {
+@Suite(.exclusive) struct RoutingSettingsTests {
     private func settings(_ text: String) throws -> GatewaySettings {
         let url = FileManager.default.temporaryDirectory.appending(path: "routing-\(UUID().uuidString).yaml")
         try text.write(to: url, atomically: true, encoding: .utf8)

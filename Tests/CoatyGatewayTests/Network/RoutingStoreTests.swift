@@ -1,11 +1,12 @@
 import Coaty
 import Foundation
 import Logging
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct RoutingStoreTests {
+@Suite(.exclusive) struct RoutingStoreTests {
     static let id = "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79"
 
     static func context(_ state: String, rules: [String] = []) throws -> HostedContext {

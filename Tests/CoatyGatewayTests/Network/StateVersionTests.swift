@@ -7,7 +7,7 @@ import Testing
 @testable import CoatyGateway
 
 /// State files of other versions, and of other processes.
-@Suite struct StateVersionTests {
+@Suite(.exclusive) struct StateVersionTests {
     private typealias Folder = RoutingStoreTests.Folder
 
     private static func context(_ state: String) throws -> HostedContext { try RoutingStoreTests.context(state) }

@@ -1,10 +1,11 @@
 import Coaty
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// Changes of one context run one after the other, and the number of waiting changes is bounded.
-@Suite struct TurnsTests {
+@Suite(.exclusive) struct TurnsTests {
     @Test func waitingChangesAreBoundedByTheSetting() async throws { try await change() }
 
     @ControllerActor private func change() async throws {

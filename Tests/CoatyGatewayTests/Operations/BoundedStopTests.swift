@@ -2,11 +2,12 @@ import Coordination
 import Dispatch
 import Logging
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct BoundedStopTests {
+@Suite(.exclusive) struct BoundedStopTests {
     /// A component that never stops, and optionally blocks one of the threads that tasks share.
     private struct Stuck: Component {
         let blocksThread: Bool

@@ -7,7 +7,7 @@ import Testing
 @testable import CoatyGateway
 
 /// Lines written by loggers.
-@Suite struct LogControlTests {
+@Suite(.exclusive) struct LogControlTests {
     private final class Lines: Sendable {
         private let lines = Mutex<[String]>([])
 
@@ -142,7 +142,7 @@ import Testing
 }
 
 /// The log settings.
-@Suite struct LogSettingsTests {
+@Suite(.exclusive) struct LogSettingsTests {
     private func settings(_ flags: [String: String]) throws -> LogSettings {
         try GatewaySettings(flags: flags, environment: [:], file: nil).log
     }

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// Escaping of text from the network in log lines.
-@Suite struct LogTextTests {
+@Suite(.exclusive) struct LogTextTests {
     @Test(arguments: [
         ("topic a/b ü 漢 👍", "topic a/b ü 漢 👍"), ("a\nb", "a\\nb"), ("a\r\nb\tc", "a\\r\\nb\\tc"),
         ("\u{1B}[2J", "\\u{1b}[2J"),

@@ -1,10 +1,11 @@
 import HTTPServer
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// The text format of Prometheus, version 0.0.4.
-@Suite struct MetricsTextTests {
+@Suite(.exclusive) struct MetricsTextTests {
     private func lines(_ write: (inout MetricsText) -> Void) -> [Substring] {
         var text = MetricsText()
         write(&text)

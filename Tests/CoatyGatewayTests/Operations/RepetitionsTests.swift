@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// Messages that are written, and messages that are only counted.
-@Suite struct RepetitionsTests {
+@Suite(.exclusive) struct RepetitionsTests {
     private let start = ContinuousClock.now
 
     private func message(_ text: String, _ label: LogLabel = .http) -> Repetitions.Message {

@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// docs/operations.md has instructions for each alert, for each bound, and for each log line that requires action.
-@Suite struct RunbookTests {
+@Suite(.exclusive) struct RunbookTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 

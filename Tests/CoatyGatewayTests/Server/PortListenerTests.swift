@@ -1,11 +1,12 @@
 import Dispatch
 import Glibc
 import Logging
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct PortListenerTests {
+@Suite(.exclusive) struct PortListenerTests {
     private struct Connection: Sendable {
         let descriptor: Int32
         let peer: String

@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 
 /// Addresses of clients behind proxies.
-@Suite struct ProxyAddressTests {
+@Suite(.exclusive) struct ProxyAddressTests {
     @Test(arguments: [
         ("10.0.0.0/8", "10.255.0.1", true), ("10.0.0.0/8", "11.0.0.1", false), ("10.1.2.3", "10.1.2.3", true),
         ("10.1.2.3", "10.1.2.2", false), ("192.168.4.0/22", "192.168.7.255", true),

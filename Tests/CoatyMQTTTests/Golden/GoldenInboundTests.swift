@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
 /// Messages that reference agents accept are accepted, and messages that they drop are dropped.
-@Suite struct GoldenInboundTests {
+@Suite(.exclusive) struct GoldenInboundTests {
     private static let lines = Result { try Golden.lines("inbound.jsonl", as: Golden.Inbound.self) }
 
     /// Returns whether a line has a deliberate difference, or is about IO points, where lines depend on earlier lines.

@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
 /// Routers in recorded scenes, compared with the recorded routers.
-@ControllerActor @Suite(.timeLimit(.minutes(1))) struct GoldenRoutingTests {
+@ControllerActor @Suite(.exclusive, .timeLimit(.minutes(1))) struct GoldenRoutingTests {
     private nonisolated static let routerId = "66666666-6666-4666-8666-666666666666"
 
     struct Scene: CustomTestStringConvertible {

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
@@ -5,7 +6,7 @@ import Testing
 
 /// Doubtful arguments that the reference refuses. Here, they are refused, too: by an error or, if Swift's types do not
 /// allow the argument, in the equivalent payload.
-@Suite struct GoldenThrowsTests {
+@Suite(.exclusive) struct GoldenThrowsTests {
     private struct Line: Decodable {
         let note: String
         let `throws`: Bool

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
@@ -5,7 +6,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// Messages published by reference agents. Decoded and published again, they must be unchanged.
-@Suite struct GoldenVectorTests {
+@Suite(.exclusive) struct GoldenVectorTests {
     @Test func publishesTheSameMessagesAsTheReference() async throws {
         let vectors = try Golden.lines("vectors.jsonl", as: Golden.Vector.self)
         var groups: [[Golden.Vector]] = []

@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
 /// Packets with which agents join, subscribe and leave, compared with those of reference agents.
-@Suite struct GoldenWireTests {
+@Suite(.exclusive) struct GoldenWireTests {
     @Test func joinsAndLeavesAsTheReferenceDoes() async throws {
         let packets = try Golden.lines("wire.jsonl", as: Golden.Packet.self)
         let vectors = try Golden.lines("vectors.jsonl", as: Golden.Vector.self)

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
-@Suite struct CommunicationManagerTests {
+@Suite(.exclusive) struct CommunicationManagerTests {
     private func manager(
         _ binding: any Binding,
         name: String = "Agent",

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
-@Suite struct CommunicationStatisticsTests {
+@Suite(.exclusive) struct CommunicationStatisticsTests {
     private func manager(_ binding: any Binding) throws -> CommunicationManager {
         try CommunicationManager(
             identity: Identity(name: "Agent"),

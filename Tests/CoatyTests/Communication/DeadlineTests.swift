@@ -5,7 +5,7 @@ import Testing
 @testable import Coaty
 
 /// The order and the cancellation of deadlines.
-@Suite struct DeadlineTests {
+@Suite(.exclusive) struct DeadlineTests {
     private let start = ContinuousClock.now
 
     private func time(_ milliseconds: Int) -> ContinuousClock.Instant { start + .milliseconds(milliseconds) }

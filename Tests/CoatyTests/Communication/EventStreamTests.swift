@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// Streams of events: their bounds, and the reason of their end.
-@Suite struct EventStreamTests {
+@Suite(.exclusive) struct EventStreamTests {
     private func agent(_ broker: TopicBroker = TopicBroker()) throws -> CommunicationManager {
         try CommunicationManager(
             identity: Identity(name: "Agent"),

@@ -1,11 +1,12 @@
 import Logging
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
-@Suite struct ObservingSessionTests {
+@Suite(.exclusive) struct ObservingSessionTests {
     private static let log = DropLog(logger: .init(label: "test"))
 
     /// An observer whose session the test controls.

@@ -1,11 +1,12 @@
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
 /// When an agent is online, and what it sends again in each online period.
-@Suite struct OnlineTests {
+@Suite(.exclusive) struct OnlineTests {
     private let binding = RecordingBinding()
 
     private func agent(_ name: String = "Agent") throws -> CommunicationManager {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Coaty
 
-@Suite struct OutboxTests {
+@Suite(.exclusive) struct OutboxTests {
     private enum Taken: Equatable {
         case subscribe([UInt64])
         case unsubscribe(String)

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 
 /// Answers to queries from a set of objects.
-@Suite struct QueryAnswerTests {
+@Suite(.exclusive) struct QueryAnswerTests {
     private func object(_ id: String, _ type: String = "com.example.Job", _ properties: [String: AnyCodable] = [:])
         -> CoatyObject
     {

@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
 /// Correlation ids that are subscribed before a request uses them.
-@Suite struct ResponseReserveTests {
+@Suite(.exclusive) struct ResponseReserveTests {
     /// An agent on a link that the test controls.
     private final class Scene {
         let agent: CommunicationManager

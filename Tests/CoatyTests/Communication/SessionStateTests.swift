@@ -4,7 +4,7 @@ import Testing
 @testable import Coaty
 
 /// The state machine of a session.
-@Suite struct SessionStateTests {
+@Suite(.exclusive) struct SessionStateTests {
     private let error = ConnectionError(.closed, "closed")
 
     /// A reference type, because `#expect` can't call mutating functions of a value.

@@ -1,12 +1,13 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
 /// The status that an observer receives for its subscription, on a session that the test controls.
-@Suite struct SubscriptionStatusTests {
+@Suite(.exclusive) struct SubscriptionStatusTests {
     private func agent(_ binding: any Binding) throws -> CommunicationManager {
         try CommunicationManager(
             identity: Identity(name: "Agent"),

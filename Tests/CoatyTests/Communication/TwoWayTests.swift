@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// Two-way events between agents, on an in-memory broker and on mosquitto.
-@Suite struct TwoWayTests {
+@Suite(.exclusive) struct TwoWayTests {
     private func agent(_ broker: TopicBroker, namespace: String = "-", isCross: Bool = false) throws
         -> CommunicationManager
     {
@@ -145,8 +145,8 @@ import Testing
         await answering.stop()
     }
 
-    /// As in other implementations: an observer with a context gets only calls whose filter matches it, and none without
-    /// filter; an observer without a context gets all.
+    /// As in other implementations: an observer with a context gets only calls whose filter matches it, and none
+    /// without filter; an observer without a context gets all.
     @Test func callsReachTheObserversWhoseContextMatches() async throws {
         let agent = try agent(TopicBroker())
         let floor = CoatyObject(coreType: .CoatyObject, objectType: "com.example.Floor", objectId: .init(), name: "7")

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
-@ControllerActor @Suite struct ConnectionStateControllerTests {
+@ControllerActor @Suite(.exclusive) struct ConnectionStateControllerTests {
     @Test func reportsWhetherTheAgentIsOffline() async throws {
         let broker = InMemoryBroker()
         broker.setAvailable(false)

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
-@ControllerActor @Suite struct ObjectCacheControllerTests {
+@ControllerActor @Suite(.exclusive) struct ObjectCacheControllerTests {
     private let broker = TopicBroker()
     private let user = User(name: "first", names: ScimUserNames(formatted: "First"))
 

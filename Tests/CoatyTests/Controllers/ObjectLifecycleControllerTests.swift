@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
-@ControllerActor @Suite struct ObjectLifecycleControllerTests {
+@ControllerActor @Suite(.exclusive) struct ObjectLifecycleControllerTests {
     private let broker = TopicBroker()
 
     @Test func tracksAnObjectFromItsAdvertisementToItsDeadvertisement() async throws {

@@ -1,11 +1,12 @@
 import Coaty
 import CoatyMQTT
+import TestSupport
 import Testing
 
 @testable import CoatyTestSupport
 
 /// The examples of the chapter "Bootstrapping a Coaty container".
-@Suite struct BootstrappingTests {
+@Suite(.exclusive) struct BootstrappingTests {
     @Test @ControllerActor func resolvesAContainerThatJoinsAtOnce() async throws {
         let network = try GuideNetwork()
 

@@ -1,10 +1,11 @@
 import Coaty
+import TestSupport
 import Testing
 
 @testable import CoatyTestSupport
 
 /// The examples of the chapter "Communication patterns".
-@Suite struct CommunicationPatternsTests {
+@Suite(.exclusive) struct CommunicationPatternsTests {
     @Test @ControllerActor func publishesAndObservesAnAdvertiseEvent() async throws {
         let network = try GuideNetwork()
         let publisher = try network.agent()

@@ -1,10 +1,11 @@
 import Coaty
+import TestSupport
 import Testing
 
 @testable import CoatyTestSupport
 
 /// The examples of the chapter "Creating controllers".
-@Suite struct CreatingControllersTests {
+@Suite(.exclusive) struct CreatingControllersTests {
     @Test @ControllerActor func callsTheLifecycleMethodsInOrder() async throws {
         let network = try GuideNetwork()
         let container = try network.agent(["ExampleController": ExampleController.self, "Other": OtherController.self])

@@ -1,8 +1,9 @@
 import Coaty
+import TestSupport
 import Testing
 
 /// The examples of the chapter "Custom object types".
-@Suite struct CustomObjectTypesTests {
+@Suite(.exclusive) struct CustomObjectTypesTests {
     @Test @ControllerActor func exchangesObjectsOfARegisteredClass() async throws {
         let network = try GuideNetwork()
         let agent = try network.agent(objectTypes: [ExampleObject.self])

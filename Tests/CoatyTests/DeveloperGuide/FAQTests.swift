@@ -1,12 +1,13 @@
 import CoatyMQTT
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
 /// The examples of the chapter "FAQ".
-@Suite struct FAQTests {
+@Suite(.exclusive) struct FAQTests {
     // MARK: Interacting with controllers
 
     @Test @ControllerActor func interactsWithAController() async throws {

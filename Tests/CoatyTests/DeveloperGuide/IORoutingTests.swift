@@ -1,12 +1,13 @@
 import Coaty
 import CoatyMQTT
+import TestSupport
 import Testing
 
 @testable import CoatyTestSupport
 
 /// The examples of the chapter "IO Routing": its objects, and the IO points of an agent. The test publishes the events
 /// of the router.
-@Suite struct IORoutingTests {
+@Suite(.exclusive) struct IORoutingTests {
     @Test @ControllerActor func exchangesTheContext() async throws {
         let network = try GuideNetwork()
         let agent = try network.agent(objectTypes: [TemperatureIoContext.self])

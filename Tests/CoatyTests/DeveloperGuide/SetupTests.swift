@@ -1,9 +1,10 @@
 import Coaty
 import CoatyMQTT
+import TestSupport
 import Testing
 
 /// The examples of the chapter "Setup instructions and requirements".
-@Suite struct SetupTests {
+@Suite(.exclusive) struct SetupTests {
     /// The tests of the MQTT binding test the discovery itself.
     @Test func configuresBrokerDiscovery() throws {
         var config = try Configuration.build { config in

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 
-@Suite struct CompiledConditionTests {
+@Suite(.exclusive) struct CompiledConditionTests {
     private static func view(_ json: AnyCodable) throws -> JSONView {
         try JSONDocument(encoding: json).root
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Coaty
 
-@Suite struct FilterGenerationTests {
+@Suite(.exclusive) struct FilterGenerationTests {
     private static func view(_ json: AnyCodable) throws -> JSONView {
         try JSONDocument(encoding: json).root
     }

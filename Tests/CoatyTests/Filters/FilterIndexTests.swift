@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
@@ -33,7 +34,7 @@ extension FilterGenerator {
     }
 }
 
-@Suite struct FilterIndexTests {
+@Suite(.exclusive) struct FilterIndexTests {
     /// For 200,000 pairs of condition and object, the candidates include every condition that holds, and only
     /// conditions that have a matching key.
     @Test func candidatesEqualThoseOfAFullScan() throws {

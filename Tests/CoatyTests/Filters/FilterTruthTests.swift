@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 
 /// Conditions in three-valued logic, where nil is unknown.
-@Suite struct FilterTruthTests {
+@Suite(.exclusive) struct FilterTruthTests {
     private static let object =
         #"{"site":"hall-1","n":5,"text":"abc","list":[1,2],"map":{"a":1},"null":null,"flag":true}"#
 

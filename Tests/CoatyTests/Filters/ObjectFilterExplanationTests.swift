@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 
-@Suite struct ObjectFilterExplanationTests {
+@Suite(.exclusive) struct ObjectFilterExplanationTests {
     private static func json(_ text: String) throws -> JSONView { try JSONDocument(Array(text.utf8)).root }
 
     @Test func anExplanationHasTheValuesCompared() throws {
@@ -76,7 +77,7 @@ import Testing
     }
 }
 
-@Suite struct WorkBudgetTests {
+@Suite(.exclusive) struct WorkBudgetTests {
     private static func json(_ text: String) throws -> JSONView { try JSONDocument(Array(text.utf8)).root }
 
     /// Each expression is small, but takes far more steps than the limit for a pair.

@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
-@Suite struct ObjectFilterTests {
+@Suite(.exclusive) struct ObjectFilterTests {
     private static func wire(_ json: String) throws -> ObjectFilter {
         try ObjectFilter(JSONDocument(Array(json.utf8)).root)
     }

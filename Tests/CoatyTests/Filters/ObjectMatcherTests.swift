@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coaty
 
-@Suite struct ObjectMatcherTests {
+@Suite(.exclusive) struct ObjectMatcherTests {
     private static func lines(_ kind: String) throws -> [JSONView] {
         let url = URL(filePath: #filePath).deletingLastPathComponent().appending(
             path: "../../Fixtures/golden/matcher.jsonl"

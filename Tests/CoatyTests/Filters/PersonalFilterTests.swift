@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
 /// Filters that a person writes in a request: how they are sent, and how they are refused with a pointer.
-@Suite struct PersonalFilterTests {
+@Suite(.exclusive) struct PersonalFilterTests {
     private func payload(_ text: String) throws -> Payload { try Payload(Array(text.utf8)) }
 
     private func text(_ payload: Payload) -> String { String(decoding: payload.bytes, as: UTF8.self) }

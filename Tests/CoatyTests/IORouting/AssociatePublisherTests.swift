@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// A publisher of associations whose share of the outbox is used up.
-@Suite(.timeLimit(.minutes(1))) struct AssociatePublisherTests {
+@Suite(.exclusive, .timeLimit(.minutes(1))) struct AssociatePublisherTests {
     /// A publisher with a share of 5, and a session that the test controls.
     private struct Scene {
         let binding = RecordingBinding()

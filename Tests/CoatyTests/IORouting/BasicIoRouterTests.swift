@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
 /// Nodes that join, change and leave, with a router that associates all compatible points.
-@ControllerActor @Suite(.timeLimit(.minutes(3))) struct BasicIoRouterTests {
+@ControllerActor @Suite(.exclusive, .timeLimit(.minutes(3))) struct BasicIoRouterTests {
     private typealias Scene = RouterScene<BasicIoRouter>
 
     @Test func routerReportsTheLargestRateToAllActors() async throws {

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 
-@Suite struct IoAssociationRuleTests {
+@Suite(.exclusive) struct IoAssociationRuleTests {
     private static func json(_ text: String) throws -> JSONView { try JSONDocument(Array(text.utf8)).root }
 
     private static let guide =

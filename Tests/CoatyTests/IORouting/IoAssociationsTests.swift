@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
 /// Subscriptions of an actor.
-@Suite struct IoAssociationsTests {
+@Suite(.exclusive) struct IoAssociationsTests {
     private let subscribed = Recorder<String>()
     private let cancelled = Recorder<String>()
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-@ControllerActor @Suite(.timeLimit(.minutes(1))) struct IoPointControllersTests {
+@ControllerActor @Suite(.exclusive, .timeLimit(.minutes(1))) struct IoPointControllersTests {
     /// An agent with both controllers on an in-memory broker.
     private struct Agent {
         let container: Container

@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
 /// A router that has more events to publish than the outbox can hold.
-@ControllerActor @Suite(.timeLimit(.minutes(2))) struct IoRouterBacklogTests {
+@ControllerActor @Suite(.exclusive, .timeLimit(.minutes(2))) struct IoRouterBacklogTests {
     private typealias Scene = RouterScene<RuleBasedIoRouter>
 
     private static let limits = OutboxLimits(publications: 100)

@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyTestSupport
 
 /// Responses of a router, and its reactions to events and lost connections.
-@ControllerActor @Suite(.timeLimit(.minutes(1))) struct IoRouterOnTheNetworkTests {
+@ControllerActor @Suite(.exclusive, .timeLimit(.minutes(1))) struct IoRouterOnTheNetworkTests {
     private typealias Scene = RouterScene<BasicIoRouter>
 
     @Test func discoverOfItsContextIsAnswered() async throws {

@@ -5,7 +5,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-@Suite struct IoSourcePublisherTests {
+@Suite(.exclusive) struct IoSourcePublisherTests {
     /// A source whose associations and clock the test controls.
     private struct Scene {
         let broker = TopicBroker()

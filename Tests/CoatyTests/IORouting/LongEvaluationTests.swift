@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
 /// Evaluations of several hundred thousand pairs.
-@ControllerActor @Suite(.timeLimit(.minutes(2))) struct LongEvaluationTests {
+@ControllerActor @Suite(.exclusive, .timeLimit(.minutes(2))) struct LongEvaluationTests {
     /// The code that decides on pairs. An actor is associated if its name is the operating state of the context.
     enum Decider: CaseIterable {
         case filter, closure, override

@@ -1,11 +1,12 @@
 import RoutingReference
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
 /// A router that only decides on changes, compared with one that decides on all pairs each time.
-@Suite struct RoutingModelTests {
+@Suite(.exclusive) struct RoutingModelTests {
     /// The associations that agents know from changes. The agents of both points must have received an association
     /// since they have had their nodes.
     private struct Listener {

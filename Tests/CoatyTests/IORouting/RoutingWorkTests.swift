@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
 /// Limits on the work of a router's rules.
-@ControllerActor @Suite(.timeLimit(.minutes(1))) struct RoutingWorkTests {
+@ControllerActor @Suite(.exclusive, .timeLimit(.minutes(1))) struct RoutingWorkTests {
     /// A text whose comparison takes some thousand steps.
     private static let text = String(repeating: "x", count: 60_000)
     private static let longText = String(repeating: "x", count: 120_000)

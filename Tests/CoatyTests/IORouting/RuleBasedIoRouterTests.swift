@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
-@ControllerActor @Suite(.timeLimit(.minutes(1))) struct RuleBasedIoRouterTests {
+@ControllerActor @Suite(.exclusive, .timeLimit(.minutes(1))) struct RuleBasedIoRouterTests {
     private typealias Scene = RouterScene<RuleBasedIoRouter>
 
     private static let responsible =

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 
-@Suite struct AnyCodableTests {
+@Suite(.exclusive) struct AnyCodableTests {
     @Test func parametersMatchTheDeveloperGuide() throws {
         let parameters: [String: AnyCodable] = [
             "on": .init(true), "color": .init([255, 140, 0, 1]), "luminosity": .init(0.75), "switchTime": .init(10),

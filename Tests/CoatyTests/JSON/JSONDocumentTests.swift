@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 
-@Suite struct JSONDocumentTests {
+@Suite(.exclusive) struct JSONDocumentTests {
     private func parse(_ text: String) throws -> JSONDocument { try JSONDocument(Array(text.utf8)) }
 
     @Test(arguments: [

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 
-@Suite struct MemberIndexTests {
+@Suite(.exclusive) struct MemberIndexTests {
     /// Names that are easily confused, each with its JSON spelling.
     private static let names: [(spelling: String, name: String)] = [
         ("a", "a"), (#"\u0061"#, "a"), ("ä", "ä"), (#"\u00e4"#, "ä"), (#"\u00E4"#, "ä"), ("a\u{308}", "a\u{308}"),

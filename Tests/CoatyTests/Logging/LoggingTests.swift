@@ -1,12 +1,13 @@
 import Foundation
 import Logging
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Coaty
 @testable import CoatyTestSupport
 
-@ControllerActor @Suite struct LoggingTests {
+@ControllerActor @Suite(.exclusive) struct LoggingTests {
     @Test func controllerLogsAreAdvertised() async throws {
         let broker = TopicBroker()
         let container = try agent(broker, [("LogCtl", TalkativeController.self)], agentInfo: agentInfo)

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
@@ -31,7 +32,7 @@ private final class ExampleObject: CoatyObject {
     }
 }
 
-@Suite struct CoatyObjectTests {
+@Suite(.exclusive) struct CoatyObjectTests {
     private func decode(_ text: String) throws -> CoatyObject {
         try PayloadCoder.object(JSONDocument(Array(text.utf8)).root)
     }

@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coaty
 
-@Suite struct CoatyUUIDTests {
+@Suite(.exclusive) struct CoatyUUIDTests {
     @Test func idsAreComparedByBytes() {
         let (composed, decomposed) = (CoatyUUID(wire: "caf\u{E9}"), CoatyUUID(wire: "cafe\u{301}"))
         #expect(composed != decomposed)

@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import Coaty
 
 /// The rules that do not follow from the types of the properties, each with a value that the reference implementation
 /// drops.
-@Suite struct ObjectSchemaTests {
+@Suite(.exclusive) struct ObjectSchemaTests {
     private static let core = #""objectId":"o","name":"n""#
 
     private func refusal(_ coreType: CoreType, _ members: String) throws -> String? {

@@ -6,7 +6,7 @@ import Testing
 
 /// Properties that hold for all topics and all JSON values, checked with generated ones. The seeds are fixed, so
 /// failures are reproducible.
-@Suite struct PropertyTests {
+@Suite(.exclusive) struct PropertyTests {
     private static let cases = 3000
 
     @Test func objectsRoundTrip() throws {

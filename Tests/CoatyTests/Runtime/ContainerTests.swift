@@ -5,7 +5,7 @@ import Testing
 @testable import Coaty
 @testable import CoatyTestSupport
 
-@ControllerActor @Suite(.timeLimit(.minutes(1))) struct ContainerTests {
+@ControllerActor @Suite(.exclusive, .timeLimit(.minutes(1))) struct ContainerTests {
     private nonisolated func configuration(_ common: sending CommonOptions? = nil) -> sending Configuration {
         Configuration(
             common: common,

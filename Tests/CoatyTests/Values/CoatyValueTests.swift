@@ -28,7 +28,7 @@ private struct Sum: Codable {
 }
 
 /// Objects as values, and the methods that publish and observe them.
-@Suite struct CoatyValueTests {
+@Suite(.exclusive) struct CoatyValueTests {
     private func agent(_ broker: TopicBroker = TopicBroker()) async throws -> CommunicationManager {
         let agent = try CommunicationManager(
             identity: Identity(name: "Agent"),

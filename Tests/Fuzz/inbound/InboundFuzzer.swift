@@ -71,8 +71,8 @@ private final class Agent: Sendable {
         }
     }
 
-    /// Checks that any JSON that is decoded and encoded stays the same if this is repeated, and that the encoder records the places
-    /// of its values as a scan finds them.
+    /// Checks that any JSON that is decoded and encoded stays the same if this is repeated, and that the encoder
+    /// records the places of its values as a scan finds them.
     private static func checkCoding(_ text: [UInt8]) {
         guard let json = try? JSONDocument(text).root,
             let value = try? PayloadCoder.decode(AnyCodable.self, from: json),

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The errors of agents that can't connect.
-@Suite(.serialized, .needsBrokers, .timeLimit(.minutes(1))) struct ConnectionErrorTests {
+@Suite(.exclusive, .serialized, .needsBrokers, .timeLimit(.minutes(1))) struct ConnectionErrorTests {
     private static let section = "TLS and login failures"
     private static let columns = ["failure", "reason", "message", "after"]
 

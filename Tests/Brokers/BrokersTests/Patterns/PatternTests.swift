@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Every communication pattern with names that contain dots.
-@Suite(.serialized, .needsBrokers, .timeLimit(.minutes(2))) struct PatternTests {
+@Suite(.exclusive, .serialized, .needsBrokers, .timeLimit(.minutes(2))) struct PatternTests {
     /// A pattern, and the nodes that its agents connect to.
     struct Case: Sendable, CustomTestStringConvertible {
         let pattern: Pattern

@@ -1,10 +1,11 @@
 import Coaty
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// The description of a client's own permissions.
-@Suite struct AccessExplanationTests {
+@Suite(.exclusive) struct AccessExplanationTests {
     private let grants = #"""
         [{"observe":["advertise"],"types":["com.a"],"where":["object.site",["Equals",{"property":"principal.site"}]]},
          {"publish":["channel"],"channels":["*"]}]

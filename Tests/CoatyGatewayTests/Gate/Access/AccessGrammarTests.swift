@@ -1,10 +1,11 @@
 import Coaty
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// Errors in the configuration of access, and their locations.
-@Suite struct AccessGrammarTests {
+@Suite(.exclusive) struct AccessGrammarTests {
     private static let digest = String(repeating: "0", count: 64)
 
     private func error(_ json: String) throws -> (pointer: String, reason: String)? {

@@ -1,12 +1,13 @@
 import Coaty
 import CoatyMQTT
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// Access if no access is configured.
-@Suite struct AccessModeDecisionTests {
+@Suite(.exclusive) struct AccessModeDecisionTests {
     private func mode(_ flags: [String: String]) throws -> AccessMode {
         try AccessMode(try GatewaySettings(flags: flags, environment: [:], file: nil)) { "generated" }
     }

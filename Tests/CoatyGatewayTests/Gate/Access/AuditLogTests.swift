@@ -1,11 +1,12 @@
 import Foundation
 import Logging
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// The audit log: one line for each denial and administrative operation.
-@Suite struct AuditLogTests {
+@Suite(.exclusive) struct AuditLogTests {
     private let path = FileManager.default.temporaryDirectory.appending(path: "audit-\(UUID()).log").path
     private let claim = AccessRequest(verb: .publish, pattern: .channel, target: .channel(.init("hall\n\"x\"")))
 

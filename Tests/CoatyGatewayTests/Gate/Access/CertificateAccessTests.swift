@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 
 /// Roles of client certificates, by the certificates' names.
-@Suite struct CertificateAccessTests {
+@Suite(.exclusive) struct CertificateAccessTests {
     private static let roles = """
         "roles":{"a":[{"read":["info"]}],"b":[{"read":["status"]}],"named":[{"read":["objects"],"types":["*"],\
         "where":["principal.name",["Equals","x"]]}]}

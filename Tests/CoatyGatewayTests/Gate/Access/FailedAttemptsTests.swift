@@ -3,7 +3,7 @@ import Testing
 
 @testable import CoatyGateway
 
-@Suite struct FailedAttemptsTests {
+@Suite(.exclusive) struct FailedAttemptsTests {
     private static let limit = 10
     private static let maximumAddresses = 1000
     private static let start = ContinuousClock.now
@@ -83,7 +83,7 @@ import Testing
     }
 }
 
-@Suite struct ExpiringTableTests {
+@Suite(.exclusive) struct ExpiringTableTests {
     /// For random operations, the table behaves like a list of its entries.
     @Test func tableEqualsModel() {
         let start = ContinuousClock.now

@@ -2,12 +2,13 @@ import Coaty
 import CoatyTestSupport
 import HTTPServer
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// Principals that are not listed in the configuration.
-@Suite struct GrantedPrincipalTests {
+@Suite(.exclusive) struct GrantedPrincipalTests {
     private static let roles =
         #"{"viewer":[{"read":["status"]}],"named":[{"#
         + #""observe":["advertise"],"types":["T"],"where":["object.owner",["Equals",{"property":"principal.name"}]]}]}"#

@@ -6,7 +6,7 @@ import Yams
 @testable import CoatyGateway
 
 /// The grant that a denial suggests: it allows the denied request, and nothing else.
-@Suite struct MissingGrantTests {
+@Suite(.exclusive) struct MissingGrantTests {
     private func missing(_ request: AccessRequest) -> String { Denial(request: request, failed: []).missing }
 
     /// Returns the permissions of a configuration with the suggested grant.

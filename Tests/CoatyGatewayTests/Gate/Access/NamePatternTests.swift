@@ -1,10 +1,11 @@
 import Coaty
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// The names that an entry of a grant covers.
-@Suite struct NamePatternTests {
+@Suite(.exclusive) struct NamePatternTests {
     private func set(_ entries: String...) throws -> NameSet { NameSet(try entries.map { try NamePattern($0) }) }
 
     @Test(arguments: [

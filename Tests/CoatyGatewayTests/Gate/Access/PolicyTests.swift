@@ -1,11 +1,12 @@
 import Coaty
 import CoatyMQTT
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// Tokens, subjects, and permissions that a reload keeps.
-@Suite struct PolicyTests {
+@Suite(.exclusive) struct PolicyTests {
     private let digests = ["a", "b", "c"].map { String(repeating: $0, count: 64) }
 
     private func bytes(_ byte: UInt8) -> [UInt8] { Array(repeating: byte, count: 32) }

@@ -10,7 +10,7 @@ import Testing
 /// objects.
 ///
 /// `COATY_ACCESS_CASES` sets the number of cases.
-@Suite struct RandomAccessTests {
+@Suite(.exclusive) struct RandomAccessTests {
     private static let cases = ProcessInfo.processInfo.environment["COATY_ACCESS_CASES"].flatMap(Int.init) ?? 100_000
     private static let casesPerPolicy = 50
 

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct TicketsTests {
+@Suite(.exclusive) struct TicketsTests {
     private static let start = ContinuousClock.now
     private static let viewer = Principal.Subject.token("viewer")
     private static let maximum = 1000

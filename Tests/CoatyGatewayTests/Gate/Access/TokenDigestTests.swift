@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct TokenDigestTests {
+@Suite(.exclusive) struct TokenDigestTests {
     /// Test vectors of FIPS 180-2 and NIST.
     @Test(arguments: [
         ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),

@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 
 /// The topics and topic filters that a filter of a grant covers.
-@Suite struct TopicPatternTests {
+@Suite(.exclusive) struct TopicPatternTests {
     private func covers(_ grant: String, _ filter: String, _ dialect: TopicDialect = .plain) -> Bool {
         TopicPattern(grant, dialect).covers(filter: filter, dialect)
     }

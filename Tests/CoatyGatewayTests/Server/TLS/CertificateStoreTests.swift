@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyGateway
 
 /// Certificates that are expired or not yet valid.
-@Suite struct CertificateStoreTests {
+@Suite(.exclusive) struct CertificateStoreTests {
     private static let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
     private let certificates: Certificates
     private let store: CertificateStore

@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 
 /// Reasons of failed handshakes.
-@Suite struct HandshakeFailureTests {
+@Suite(.exclusive) struct HandshakeFailureTests {
     /// The first bytes of a ClientHello.
     private static let hello: [UInt8] = [22, 3, 1, 0, 200, 1, 0, 0, 196, 3, 3]
 

@@ -6,7 +6,7 @@ import Testing
 @testable import CoatyGateway
 
 /// Connections over TCP whose client makes no progress. They must not keep descriptors open.
-@Suite struct RelayEndTests {
+@Suite(.exclusive) struct RelayEndTests {
     private static let webSocket = "GET /v1/ws HTTP/1.1\r\n"
 
     /// Returns the number of open descriptors of this process.

@@ -8,7 +8,7 @@ import Testing
 @testable import CoatyGateway
 
 /// The relay between a TLS client and a server that the test implements.
-@Suite struct TLSRelayTests {
+@Suite(.exclusive) struct TLSRelayTests {
     /// Maximum number of bytes that the socket pair, a piece and the small buffers of the client's connection hold.
     private static let maximumHeld = 64 << 10
 

@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 
 /// Rotation of the keys for session tickets.
-@Suite struct TicketKeyTests {
+@Suite(.exclusive) struct TicketKeyTests {
     /// Returns a connection that has received a ticket.
     private func client(_ scene: RelayScene, resuming earlier: TLSClient? = nil) throws -> TLSClient {
         let client = try scene.client(identity: "client", resuming: earlier)

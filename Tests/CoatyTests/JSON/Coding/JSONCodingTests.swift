@@ -1,11 +1,12 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coaty
 
 /// Compares the decoder and encoder with Foundation's, for generated types and documents. The seeds are fixed, so
 /// failures are reproducible.
-@Suite struct JSONCodingTests {
+@Suite(.exclusive) struct JSONCodingTests {
     @Test(arguments: 0..<20 as Range<UInt64>)
     func decodesAndRefusesAsFoundation(seed: UInt64) throws {
         var generator = ShapeGenerator(seed: seed)

@@ -1,10 +1,11 @@
 import Coaty
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct JWTConfigurationTests {
+@Suite(.exclusive) struct JWTConfigurationTests {
     private static let good = #""issuer":"https://idp.example","audience":"gateway","keys":"keys.pem""#
 
     private static func configuration(_ members: String) throws -> JWTConfiguration {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CoatyGateway
 
-@Suite struct KeyFetchTests {
+@Suite(.exclusive) struct KeyFetchTests {
     private static func failure(_ fetch: KeyFetch) -> String? {
         do throws(KeyFetch.Failure) {
             _ = try fetch.run { false }

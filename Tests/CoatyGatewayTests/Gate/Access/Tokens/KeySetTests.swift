@@ -1,11 +1,12 @@
 import COpenSSL
 import Dispatch
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct KeySetTests {
+@Suite(.exclusive) struct KeySetTests {
     /// The vectors are from RFC 7515, appendices A.1 to A.3, and RFC 8037, appendix A.4.
     @Test(
         arguments: [

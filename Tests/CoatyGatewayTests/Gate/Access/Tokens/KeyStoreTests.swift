@@ -1,11 +1,12 @@
 import Coaty
 import Logging
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// Changing keys at a URL. No thread loads them; the test does.
-@Suite struct KeyStoreTests {
+@Suite(.exclusive) struct KeyStoreTests {
     private struct Scene {
         let provider: IdentityProvider
         let store: KeyStore

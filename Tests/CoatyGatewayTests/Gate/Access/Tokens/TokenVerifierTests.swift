@@ -2,12 +2,13 @@ import Coaty
 import Foundation
 import HTTPServer
 import Logging
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
 /// Valid and invalid tokens of an identity provider.
-@Suite struct TokenVerifierTests {
+@Suite(.exclusive) struct TokenVerifierTests {
     private static let now = 1_767_225_600.0
     private static let issuer = "https://idp.example/realms/plant"
 
