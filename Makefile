@@ -57,7 +57,7 @@ endif
 BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo-routing test test-access test-websocket test-api test-browser test-brokers test-proxies test-hostile test-soak test-edge screenshots fuzz bench bench-check format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-proxies deps-hostile deps-edge deps-bench deps-bench-check deps-fuzz
+.PHONY: help run demo-routing docs test test-access test-websocket test-api test-browser test-brokers test-proxies test-hostile test-soak test-edge screenshots fuzz bench bench-check format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-proxies deps-hostile deps-edge deps-bench deps-bench-check deps-fuzz
 
 help: ## print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -70,6 +70,24 @@ demo-routing: deps ## run Examples/io-routing: four processes, and one PATCH tha
 	for product in coaty-gateway io-routing-sources io-routing-actor; do swift build --product $$product || exit; done
 	exec Examples/io-routing/demo "$$(swift build --show-bin-path)" $(ARGS)
 
+DOCUMENTED := Coaty CoatyMQTT CoatySensorThings Coordination
+
+# Extracts the symbols from the built modules, as swift-docc-plugin does, but without a second build and without a dependency.
+docs: deps ## build the documentation of the library's modules in .build/docs; a warning is an error
+	for module in $(DOCUMENTED); do swift build --target $$module || exit; done
+	rm -rf .build/docs
+	set -e; target=$$(swiftc -print-target-info | sed -nE 's/.*"unversionedTriple": "(.*)",/\1/p'); \
+	for module in $(DOCUMENTED); do \
+		mkdir -p .build/docs/symbols/$$module; \
+		swift-symbolgraph-extract -module-name $$module -target $$target -minimum-access-level public \
+			-emit-extension-block-symbols -skip-synthesized-members -output-dir .build/docs/symbols/$$module \
+			-I "$$(swift build --show-bin-path)/Modules" $(patsubst %/module.modulemap,-I %,$(wildcard Sources/*/module.modulemap)); \
+		docc convert Sources/$$module/$$module.docc --additional-symbol-graph-dir .build/docs/symbols/$$module \
+			--fallback-display-name $$module --fallback-bundle-identifier $$module --warnings-as-errors \
+			--output-path .build/docs/$$module.doccarchive; \
+	done
+	@echo "to read: python3 -m http.server -d .build/docs/Coaty.doccarchive, then http://localhost:8000/documentation/coaty"
+
 # A missing program fails a test, instead of skipping it: `Tests/TestSupport/TestProgram.swift`.
 test test-access test-brokers: export COATY_REQUIRE_PROGRAMS := 1
 
@@ -78,6 +96,7 @@ test test-access test-brokers: export COATY_REQUIRE_PROGRAMS := 1
 # tests start; the run fails if there is such a file.
 test: deps-test lint ## lint, build and run all tests; SANITIZE=thread or SANITIZE=address sanitizes
 	swift build $(BUILD_FLAGS) --build-tests
+	$(if $(SANITIZE),,$(MAKE) --no-print-directory docs)
 	$(if $(PRELOAD),clang -O1 -shared -fPIC -o $(PRELOAD) Tests/Sanitizers/visible-mutex.c)
 	$(if $(SANITIZE),rm -rf $(REPORTS) && mkdir $(REPORTS))
 	COATY_GATEWAY_BINARY="$$(swift build $(BUILD_FLAGS) --show-bin-path)/coaty-gateway" \

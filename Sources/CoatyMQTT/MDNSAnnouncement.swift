@@ -20,6 +20,7 @@
         ///   - host: the numeric address that the broker listens on, IPv6 without brackets. `0.0.0.0` and `::` announce
         ///     all current and future addresses of their family on this machine.
         ///   - port: the broker's port.
+        ///   - logger: the log.
         /// - Throws: ``MDNSError`` if `host` is a name, or an address that no other machine can reach.
         public init(host: String, port: UInt16, logger: Logger = Logger(label: "coaty.mdns")) throws(MDNSError) {
             address = try ListeningAddress(host)

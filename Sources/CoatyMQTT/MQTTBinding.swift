@@ -20,7 +20,7 @@ public final class MQTTBinding: Binding {
 
     /// Creates a binding; nothing happens before the communication manager starts.
     ///
-    /// - Throws: ``ConnectionError`` if the system has no descriptors for it.
+    /// - Throws: `ConnectionError` if the system has no descriptors for it.
     public init(options: MQTTClientOptions, logger: Logger = Logger(label: "coaty.mqtt")) throws {
         self.options = options
         self.logger = logger

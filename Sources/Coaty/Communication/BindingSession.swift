@@ -56,7 +56,10 @@ public final class BindingSession: Sendable {
 
     /// Reports a message that was dropped because it is too long or its address is not that of an event.
     ///
-    /// - Parameter origin: the origin of the message; its observers get a gap. nil if it had no observers.
+    /// - Parameters:
+    ///   - reason: what was dropped, for the log.
+    ///   - label: the protocol's name for the source or destination.
+    ///   - origin: the origin of the message; its observers get a gap. nil if it had no observers.
     public func dropped(_ reason: String, label: String, origin: InboundMessage.Origin? = nil) {
         if session.isCurrent(life) { delegate.dropped(reason, label: label, origin: origin) }
     }

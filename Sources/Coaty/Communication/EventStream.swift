@@ -97,7 +97,9 @@ extension EventStream {
 
     /// Creates a stream.
     ///
-    /// - Parameter size: returns the number of bytes that an event takes in memory.
+    /// - Parameters:
+    ///   - type: the type of the events.
+    ///   - size: returns the number of bytes that an event takes in memory.
     public static func makeStream(
         of type: Element.Type = Element.self,
         size: @escaping @Sendable (Element) -> Int

@@ -50,7 +50,7 @@ open class CoatyObject: Codable {
 
     /// Registers the class for an object type and returns the object type.
     ///
-    /// Call it from an override of ``objectType``.
+    /// Call it from an override of ``objectType-type.property``.
     public static func register(objectType: String, with classType: CoatyObject.Type) -> String {
         registry.withLock { $0[objectType] = classType }
         return objectType

@@ -1,4 +1,4 @@
-public import Coaty
+import Coaty
 
 /// A sequence of decoded event contents. The reader decodes them on arrival, so each reader has separate objects. It
 /// supports one reader.

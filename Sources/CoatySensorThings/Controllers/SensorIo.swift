@@ -3,7 +3,7 @@ import Synchronization
 
 /// The hardware of a sensor.
 ///
-/// Reading and writing run outside the ``ControllerActor``, so they may take long.
+/// Reading and writing run outside the `ControllerActor`, so they may take long.
 public protocol SensorIo: Sendable {
     /// Creates access to the hardware.
     ///

@@ -7,7 +7,7 @@ open class SensorObserverController: Controller {
     /// - Parameters:
     ///   - sensorId: the sensor.
     ///   - channelId: the channel; nil for the channel named after the sensor.
-    /// - Throws: ``CommunicationError/invalidName(_:)``
+    /// - Throws: `CommunicationError.invalidName(_:)`
     public func observeChanneledObservations(
         sensorId: CoatyUUID,
         channelId: String? = nil
@@ -36,7 +36,7 @@ open class SensorObserverController: Controller {
     /// Discovers all sensors, once.
     ///
     /// - Parameter timeLimit: the maximum time to wait for answers; nil waits until the sequence is released.
-    /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
+    /// - Throws: `CommunicationError.queueFull(publications:bytes:)`
     public func discoverSensors(timeLimit: Duration? = nil) throws -> DecodedEvents<ResolveEvent, Sensor> {
         let event = try DiscoverEvent.with(objectTypes: [Sensor.objectType])
         return DecodedEvents(try communicationManager.publishDiscover(event, timeLimit: timeLimit)) {
@@ -49,7 +49,7 @@ open class SensorObserverController: Controller {
     /// - Parameters:
     ///   - thingId: the thing.
     ///   - timeLimit: the maximum time to wait for answers; nil waits until the sequence is released.
-    /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
+    /// - Throws: `CommunicationError.queueFull(publications:bytes:)`
     public func querySensorsOfThing(
         thingId: CoatyUUID,
         timeLimit: Duration? = nil

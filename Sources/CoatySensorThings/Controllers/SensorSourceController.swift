@@ -115,7 +115,7 @@ open class SensorSourceController: Controller {
     ///   - io: its hardware.
     ///   - observationPublicationType: the way in which observations are published automatically.
     ///   - samplingInterval: the interval, in milliseconds.
-    /// - Throws: ``SensorSourceError/invalidSamplingInterval(_:)``; `EncodingError` or ``PayloadError`` if the sensor
+    /// - Throws: ``SensorSourceError/invalidSamplingInterval(_:)``; `EncodingError` or `PayloadError` if the sensor
     ///   can't be advertised.
     public func registerSensor(
         sensor: Sensor,
@@ -143,7 +143,7 @@ open class SensorSourceController: Controller {
 
     /// Unregisters a sensor, and deadvertises it.
     ///
-    /// - Throws: ``SensorSourceError/notRegistered(_:)``; ``CommunicationError/queueFull(publications:bytes:)`` if it
+    /// - Throws: ``SensorSourceError/notRegistered(_:)``; `CommunicationError.queueFull(publications:bytes:)` if it
     ///   is unregistered but can't be deadvertised.
     public func unregisterSensor(sensorId: CoatyUUID) throws {
         guard let registration = registrations.removeValue(forKey: sensorId) else {

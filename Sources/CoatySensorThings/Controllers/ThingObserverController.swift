@@ -5,7 +5,7 @@ open class ThingObserverController: Controller {
     /// Discovers all things, once.
     ///
     /// - Parameter timeLimit: the maximum time to wait for answers; nil waits until the sequence is released.
-    /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
+    /// - Throws: `CommunicationError.queueFull(publications:bytes:)`
     public func discoverThings(timeLimit: Duration? = nil) throws -> DecodedEvents<ResolveEvent, Thing> {
         let event = try DiscoverEvent.with(objectTypes: [Thing.objectType])
         return DecodedEvents(try communicationManager.publishDiscover(event, timeLimit: timeLimit)) {
@@ -25,7 +25,7 @@ open class ThingObserverController: Controller {
     /// - Parameters:
     ///   - locationId: the Location object.
     ///   - timeLimit: the maximum time to wait for answers; nil waits until the sequence is released.
-    /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
+    /// - Throws: `CommunicationError.queueFull(publications:bytes:)`
     public func queryThingsAtLocation(
         locationId: CoatyUUID,
         timeLimit: Duration? = nil
