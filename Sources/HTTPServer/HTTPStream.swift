@@ -12,8 +12,9 @@ import Synchronization
 ///
 /// libmicrohttpd sends the head and sets TCP_NODELAY, and then the connection is suspended until the stream ends: only
 /// the stream sends on its socket, on the threads of its writers, and on the thread of the ``SocketWatch`` after the
-/// socket was full. libmicrohttpd then ends the body or closes the connection. (If libmicrohttpd sent the body, it would
-/// need to be resumed for each write, and resuming takes time proportional to the number of all suspended connections.)
+/// socket was full. libmicrohttpd then ends the body or closes the connection. (If libmicrohttpd sent the body, it
+/// would need to be resumed for each write, and resuming takes time proportional to the number of all suspended
+/// connections.)
 public final class HTTPStream: Sendable {
     /// The result of a write.
     public enum WriteResult: Sendable {

@@ -53,8 +53,8 @@ final class OpenAnswers: Sendable {
     /// Accepts no more requests, answers suspended ones with `response`, ends the streams, and waits until everything
     /// is sent.
     ///
-    /// - Returns: whether everything was sent within `timeout`. If not, the other streams are aborted. In every case, no
-    ///   connection is suspended any more.
+    /// - Returns: whether everything was sent within `timeout`. If not, the other streams are aborted. In every case,
+    ///   no connection is suspended any more.
     func endAll(with response: HTTPResponse, timeout: Duration) -> Bool {
         let (pending, streams) = state.withLock { state in
             state.isStopping = true

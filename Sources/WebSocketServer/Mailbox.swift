@@ -9,7 +9,8 @@ import Synchronization
 
 /// The messages from other threads to the service thread.
 ///
-/// Wake-ups are coalesced: the service thread is woken only by the first message, and takes messages until none is left.
+/// Wake-ups are coalesced: the service thread is woken only by the first message, and takes messages until none is
+/// left.
 final class Mailbox: Sendable {
     /// The progress of a stop.
     enum Phase: Comparable {

@@ -38,8 +38,8 @@ final class Service {
     var readingTurn = ReadingTurn()
     /// The bytes that were sent since then.
     var writingTurn = WritingTurn(share: bytesPerTurn)
-    /// The frames that are being sent together. Empty between the calls of ``send(_:of:to:isWritable:)``; a property, so
-    /// that it is not allocated for each of them.
+    /// The frames that are being sent together. Empty between the calls of ``send(_:of:to:isWritable:)``; a property,
+    /// so that it is not allocated for each of them.
     var batch: [QueuedFrame] = []
     var phase = Mailbox.Phase.running
 

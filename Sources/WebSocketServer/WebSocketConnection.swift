@@ -159,8 +159,8 @@ public final class WebSocketConnection: Sendable, Identifiable {
     /// locked only once.
     ///
     /// - Parameter holder: released when all queued messages are sent or the connection has ended.
-    /// - Returns: the number of queued messages, and `queued` if these are all; otherwise the reason why the next one is
-    ///   not queued.
+    /// - Returns: the number of queued messages, and `queued` if these are all; otherwise the reason why the next one
+    ///   is not queued.
     public func offer(
         _ frames: some Collection<WebSocketFrame>,
         holding holder: (any Sendable & AnyObject)? = nil

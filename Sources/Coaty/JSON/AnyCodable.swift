@@ -110,8 +110,8 @@ extension AnyCodable {
         }
     }
 
-    /// Returns the JSON values of plain Swift values. A value that JSON can't represent becomes NaN, so that encoding it
-    /// throws.
+    /// Returns the JSON values of plain Swift values. A value that JSON can't represent becomes NaN, so that encoding
+    /// it throws.
     static func members(_ values: [String: Any]) -> [String: AnyCodable] {
         values.mapValues { AnyCodable(any: $0) ?? .double(.nan) }
     }

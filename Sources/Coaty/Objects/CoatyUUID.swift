@@ -40,8 +40,8 @@ public struct CoatyUUID: Hashable, Sendable, Codable, CustomStringConvertible {
         string = uuid.uuidString.lowercased()
     }
 
-    /// Returns whether a text is a UUID: 8-4-4-4-12 hexadecimal digits. Foundation's parser uses sscanf(3), which is slow
-    /// and accepts signs and spaces.
+    /// Returns whether a text is a UUID: 8-4-4-4-12 hexadecimal digits. Foundation's parser uses sscanf(3), which is
+    /// slow and accepts signs and spaces.
     package static func isUUID(_ text: String) -> Bool {
         let text = text.utf8
         guard text.count == 36 else { return false }

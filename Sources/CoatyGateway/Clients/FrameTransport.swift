@@ -8,8 +8,8 @@ protocol FrameTransport: Sendable {
     func offer(_ frame: OutboundFrame) -> FrameOffer
     /// Queues the first frames of a batch, as many as the connection has space for, like ``offer(_:)-(OutboundFrame)``.
     ///
-    /// - Returns: the number of queued frames, and `queued` if these are all; otherwise the reason why the next one is not
-    ///   queued.
+    /// - Returns: the number of queued frames, and `queued` if these are all; otherwise the reason why the next one is
+    ///   not queued.
     func offer(_ batch: ObjectBatch) -> (number: Int, FrameOffer)
     /// Ends the connection after the queued frames, because its only subscription or request has ended, or an operator
     /// has disconnected it.

@@ -2,8 +2,8 @@ import Coaty
 
 /// Frames with whole objects of a snapshot, which are queued and written together.
 ///
-/// A frame is spliced from the bytes of the object, without parsing them or creating an event: that takes a fifth of the
-/// time, because no other client receives the frame.
+/// A frame is spliced from the bytes of the object, without parsing them or creating an event: that takes a fifth of
+/// the time, because no other client receives the frame.
 struct ObjectBatch: Sendable {
     /// A batch gets no more frames once it has this many bytes. WebSocket connections send as many bytes together.
     private static let bytes = 16 << 10

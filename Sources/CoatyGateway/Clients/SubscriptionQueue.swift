@@ -155,8 +155,8 @@ struct SubscriptionQueue: Sendable {
         endSourceIfDelivered()
     }
 
-    /// Removes the source once all its items are delivered. Until then, its replay may be extended. Call it when the item
-    /// that ``pop()`` returned last is delivered.
+    /// Removes the source once all its items are delivered. Until then, its replay may be extended. Call it when the
+    /// item that ``pop()`` returned last is delivered.
     mutating func endSourceIfDelivered() {
         if !hasUnread, fetched.isEmpty, next == nil { (source, replayEnd) = (nil, nil) }
     }

@@ -26,8 +26,8 @@ struct ObjectSnapshot: Sendable {
         self.cursor = cursor
     }
 
-    /// Returns the next objects that the subscription's filter matches; nil after the last one, or when the turn is over.
-    /// Reads at least one object.
+    /// Returns the next objects that the subscription's filter matches; nil after the last one, or when the turn is
+    /// over. Reads at least one object.
     mutating func next(for subscription: ClientSubscription, until limit: TurnLimit) -> QueuedItem? {
         if let listed {
             objects = listed.unread(subscription.kind)

@@ -20,8 +20,8 @@ enum EnvironmentVariables {
         return own
     }
 
-    /// Returns the variable that an unknown one most likely means: the unknown name may have a few typing errors, or one
-    /// additional word.
+    /// Returns the variable that an unknown one most likely means: the unknown name may have a few typing errors, or
+    /// one additional word.
     private static func nearest(to name: String, among known: Set<String>) -> String? {
         // The prefix is correct, and would make all of them similar.
         let (end, ends) = (name.dropFirst(prefix.count), known.map { String($0.dropFirst(prefix.count)) }.sorted())

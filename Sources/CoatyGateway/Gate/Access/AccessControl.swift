@@ -44,7 +44,8 @@ final class AccessControl: Sendable {
         return permissions
     }
 
-    /// Logs the refusal of a page because of its origin. The page itself shows nothing: browsers hide the reason from it.
+    /// Logs the refusal of a page because of its origin. The page itself shows nothing: browsers hide the reason from
+    /// it.
     func noteRefusal(_ problem: Problem, ofPageFrom origin: String?) {
         guard let origin, problem.type == Problems.originNotAllowed(nil).type else { return }
         // `null` is the origin of a page that was opened as a file.

@@ -1,8 +1,8 @@
 import Coaty
 import CoatyMQTT
 
-/// An operation to check without performing it:
-/// `{"<verb>":"<pattern>","type"|"coreType"|"channel"|"operation"|"topic"|"context"?,"object"?,"data"?,"others"?,"retain"?}`.
+/// An operation to check without performing it: `{"<verb>":"<pattern>",…}`. Its other members are optional: one of
+/// `type`, `coreType`, `channel`, `operation`, `topic` and `context`; `object`, `data`, `others` and `retain`.
 ///
 /// `data` is the payload of a request, which conditions test as `request`: the member can't be called `request`,
 /// because that is a verb.

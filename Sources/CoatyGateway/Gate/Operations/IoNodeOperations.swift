@@ -28,8 +28,8 @@ struct RegisterIoNode: AsyncOperation {
 
     var isAudited: Bool { true }
 
-    /// Returns the claims: a node publishes on the external routes of its sources, and receives the values that a router
-    /// associates its actors with.
+    /// Returns the claims: a node publishes on the external routes of its sources, and receives the values that a
+    /// router associates its actors with.
     func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
         let context = AccessTarget.context(WireName(request.node.name))
         let object = try? AdvertiseEvent.with(object: request.node).payload.json["object"]
