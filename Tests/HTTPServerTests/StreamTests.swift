@@ -107,7 +107,10 @@ import Testing
         let received = Box(0)
         let reading = DispatchGroup()
         let reader = Sending(connection)
+        // Not before the first refusal: on a busy machine, the server may otherwise always be faster than this thread.
+        let isRefused = DispatchSemaphore(value: 0)
         runBeside(reading) {
+            isRefused.wait()
             while let count = try? reader.value.readChunk().count, count > 0 { received.update { $0 += count } }
         }
         let room = DispatchSemaphore(value: 0)
@@ -123,11 +126,13 @@ import Testing
             var result = stream.write(bytes)
             while result == .full {
                 refusals += 1
+                if refusals == 1 { isRefused.signal() }
                 try #require(room.wait(timeout: .now() + 10) == .success, "no onRoom call after refusal \(refusals)")
                 result = stream.write(bytes)
             }
             try #require(result == .queued)
         }
+        if refusals == 0 { isRefused.signal() }
         stream.finish()
         #expect(reading.wait(timeout: .now() + 10) == .success)
         #expect(received.value == total / 8 * 15)
