@@ -18,7 +18,8 @@ struct GeneratedTable {
         let text = try String(contentsOf: url, encoding: .utf8)
         let begin = try #require(text.range(of: "<!-- \(section) -->\n"))
         let end = try #require(text.range(of: "<!-- end of \(section) -->", range: begin.upperBound..<text.endIndex))
-        let table = ([head, head.map { _ in "---" }] + rows).map { "| " + $0.joined(separator: " | ") + " |\n" }.joined()
+        let table = ([head, head.map { _ in "---" }] + rows).map { "| " + $0.joined(separator: " | ") + " |\n" }
+            .joined()
         let updated = text.replacingCharacters(in: begin.upperBound..<end.lowerBound, with: table)
         if ProcessInfo.processInfo.environment["COATY_UPDATE_DOCUMENTS"] == "1" {
             try updated.write(to: url, atomically: true, encoding: .utf8)

@@ -5,7 +5,7 @@ import Testing
 @testable import CoatyGateway
 
 /// The subcommands of the binary, against a running gateway.
-@Suite struct CommandLineTests {
+@Suite(.exclusive) struct CommandLineTests {
     private struct Result {
         let status: Int32
         let lines: [String]
