@@ -3,7 +3,7 @@ import Foundation
 
 /// Repeats an operation of the library, so that callgrind can count its instructions.
 ///
-/// usage: hot-paths filter|decode|object|encode COUNT
+/// usage: hot-paths filter|decode|object|encode|observe COUNT
 @main
 enum HotPaths {
     private static let event = #"""
@@ -11,7 +11,7 @@ enum HotPaths {
         "objectId":"8a1b7c9e-1111-4222-8333-444455556666","floor":6,"value":21.5,"labels":{"site":"north","room":"7.1"}}}
         """#
 
-    static func main() throws {
+    static func main() async throws {
         let arguments = CommandLine.arguments
         guard arguments.count == 3, let count = Int(arguments[2]) else { exit(2) }
         switch arguments[1] {
@@ -19,6 +19,7 @@ enum HotPaths {
         case "decode": try decode(count)
         case "object": try object(count)
         case "encode": try encode(count)
+        case "observe": try await observe(count)
         default: exit(2)
         }
     }
@@ -57,10 +58,34 @@ enum HotPaths {
         }
     }
 
+    private static var thermometer: CoatyValue<Thermometer> {
+        let content = Thermometer(status: "on", floor: 6, value: 21.5, labels: .init(site: "north", room: "7.1"))
+        return CoatyValue(content, name: "hall 7")
+    }
+
+    /// Publishes a payload, and observes its object as a value, one after the other, through the in-memory broker.
+    private static func observe(_ count: Int) async throws {
+        let broker = InMemoryBroker()
+        let options = CommunicationOptions(shouldAutoStart: true) { _ in InMemoryBinding(broker: broker) }
+        let container = try await Container.resolve(configuration: Configuration(communication: options))
+        let agent = container.communicationManager
+        for await state in agent.getCommunicationState() where state == .online { break }
+        let event = try AdvertiseEvent.with(object: thermometer)
+        var seen = 0
+        let values = try agent.advertised(Thermometer.self)
+        try agent.publishAdvertise(event)
+        for try await value in values {
+            guard value.floor == 6 else { exit(1) }
+            seen += 1
+            if seen == count { break }
+            try agent.publishAdvertise(event)
+        }
+        await container.shutdown()
+    }
+
     /// Encodes a typed object into a checked payload.
     private static func encode(_ count: Int) throws {
-        let thermometer = Thermometer(status: "on", floor: 6, value: 21.5, labels: .init(site: "north", room: "7.1"))
-        let value = CoatyValue(thermometer, name: "hall 7")
+        let value = thermometer
         for _ in 0..<count {
             guard try AdvertiseEvent.with(object: value).payload.bytes.count > 200 else { exit(1) }
         }

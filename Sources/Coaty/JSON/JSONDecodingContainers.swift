@@ -13,10 +13,16 @@ struct JSONKeyedDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
         }
     }
 
-    func contains(_ key: Key) -> Bool { object.member(named: key.stringValue) != nil }
+    func contains(_ key: Key) -> Bool { find(key) != nil }
+
+    private func find(_ key: any CodingKey) -> JSONView? {
+        guard let member = object.member(named: key.stringValue) else { return nil }
+        decoder.note(member)
+        return member
+    }
 
     private func member(_ key: Key) throws -> JSONView {
-        guard let member = object.member(named: key.stringValue) else {
+        guard let member = find(key) else {
             let reason = "no member \"\(key.stringValue)\""
             throw DecodingError.keyNotFound(key, .init(codingPath: codingPath, debugDescription: reason))
         }
@@ -25,7 +31,7 @@ struct JSONKeyedDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
 
     /// Returns a member whose value is not `null`.
     private func present(_ key: Key) -> JSONView? {
-        guard let member = object.member(named: key.stringValue), member.kind != .null else { return nil }
+        guard let member = find(key), member.kind != .null else { return nil }
         return member
     }
 
@@ -87,9 +93,7 @@ struct JSONKeyedDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
     func superDecoder() -> any Decoder { decoder(ofBase: JSONKey.base) }
     func superDecoder(forKey key: Key) -> any Decoder { decoder(ofBase: key) }
 
-    private func decoder(ofBase key: any CodingKey) -> any Decoder {
-        decoder.decoder(of: object.member(named: key.stringValue), key)
-    }
+    private func decoder(ofBase key: any CodingKey) -> any Decoder { decoder.decoder(of: find(key), key) }
 }
 
 /// The elements of a JSON array.

@@ -16,6 +16,8 @@ final class JSONValueDecoder: Decoder {
     let json: JSONView?
     private let parent: JSONValueDecoder?
     private let key: (any CodingKey)?
+    /// The places of the members that were looked up; nil if they are not recorded.
+    private var lookedUp: Set<Int>?
 
     /// Creates a decoder of a value, whose coding path is empty.
     init(_ json: JSONView) {
@@ -24,10 +26,38 @@ final class JSONValueDecoder: Decoder {
         key = nil
     }
 
-    private init(_ json: JSONView?, in parent: JSONValueDecoder, _ key: any CodingKey) {
+    private init(_ json: JSONView?, in parent: JSONValueDecoder?, _ key: (any CodingKey)?) {
         self.json = json
         self.parent = parent
         self.key = key
+    }
+
+    /// Returns a decoder of the same value that records which members are looked up. What another decoder decodes, such
+    /// as Foundation's, is written as JSON first; the coding paths of errors then begin at the value.
+    static func recording(_ other: any Decoder) throws -> JSONValueDecoder {
+        let decoder =
+            if let decoder = other as? JSONValueDecoder {
+                JSONValueDecoder(decoder.json, in: decoder.parent, decoder.key)
+            } else {
+                JSONValueDecoder(try JSONDocument(encoding: AnyCodable(from: other)).root)
+            }
+        decoder.lookedUp = Set(minimumCapacity: 16)
+        return decoder
+    }
+
+    /// Records that a member was looked up.
+    func note(_ member: JSONView) { lookedUp?.insert(member.index) }
+
+    /// The members of the object that were not looked up, since ``recording(_:)``.
+    var unread: [String: AnyCodable] {
+        guard let json, let lookedUp, json.kind == .object else { return [:] }
+        var members: [String: AnyCodable] = [:]
+        for (key, value) in json.members where !lookedUp.contains(value.index) {
+            // Of members with the same name only the last one is looked up.
+            guard let name = key.string, json.member(named: name)?.index == value.index else { continue }
+            members[name] = AnyCodable(value)
+        }
+        return members
     }
 
     /// The keys from the root to the value.

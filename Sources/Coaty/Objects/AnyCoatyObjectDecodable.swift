@@ -20,20 +20,8 @@ public struct AnyCoatyObjectDecodable: Decodable {
             return
         }
         let coreType = try discriminators.decode(CoreType.self, forKey: .name("coreType"))
-        object = try coreType.objectClass.init(from: decoder)
-        let known = ObjectSchema.of(coreType)?.propertyNames ?? []
-        object.custom = try decoder.properties { known.contains($0) }
-    }
-}
-
-extension Decoder {
-    /// Decodes the members of an object, except known ones, as JSON values.
-    func properties(except isKnown: (String) -> Bool) throws -> [String: AnyCodable] {
-        let container = try container(keyedBy: JSONKey.self)
-        var properties: [String: AnyCodable] = [:]
-        for key in container.allKeys where !isKnown(key.stringValue) {
-            properties[key.stringValue] = try container.decode(AnyCodable.self, forKey: key)
-        }
-        return properties
+        let recording = try JSONValueDecoder.recording(decoder)
+        object = try coreType.objectClass.init(from: recording)
+        object.custom = recording.unread
     }
 }

@@ -4,20 +4,14 @@
 /// accept the same objects. The rules follow from the properties of the classes, read by ``PropertyReader``, and from
 /// the exceptions that each class declares.
 struct ObjectSchema: Sendable {
-    /// The names of the properties that the class decodes.
-    let propertyNames: Set<String>
     private let rules: [PropertyRule]
 
     private static let schemas = Dictionary(uniqueKeysWithValues: CoreType.allCases.map { ($0, ObjectSchema($0)) })
-
-    /// Returns the schema of a core type.
-    static func of(_ coreType: CoreType) -> ObjectSchema? { schemas[coreType] }
 
     private init(_ coreType: CoreType) {
         let all = PropertyReader.properties(of: ObjectCore.self)
         let names = Set(all.map(\.name))
         let own = PropertyReader.properties(of: coreType.objectClass).filter { !names.contains($0.name) }
-        propertyNames = Set((all + own).map(\.name.description))
         // The core type is checked before the others.
         rules = (all + own).filter { $0.name.description != "coreType" }
             .replaced(by: coreType.objectClass.wireExceptions)

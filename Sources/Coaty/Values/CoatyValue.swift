@@ -74,10 +74,11 @@ extension CoatyValue: Equatable where Content: Equatable {}
 extension CoatyValue: Hashable where Content: Hashable {}
 
 extension CoatyValue: Codable {
-    /// Decodes an object.
+    /// Decodes an object. What the content does not look up is unknown.
     ///
     /// - Throws: `DecodingError`, also if the object has another type.
     public init(from decoder: any Decoder) throws {
+        let decoder = try JSONValueDecoder.recording(decoder)
         core = try ObjectCore(from: decoder)
         guard core.objectType == Content.objectType, core.coreType == Content.coreType else {
             let reason = "expected \(Content.objectType), not \(core.objectType) of \(core.coreType.rawValue)"
@@ -87,9 +88,7 @@ extension CoatyValue: Codable {
             )
         }
         content = try Content(from: decoder)
-        // Only the content itself knows its properties: they are those that it encodes.
-        let known = try? JSONDocument(encoding: content).root
-        unknown = try decoder.properties { ObjectCore.propertyNames.contains($0) || known?.member(named: $0) != nil }
+        unknown = decoder.unread
     }
 
     /// Encodes the object.

@@ -1,4 +1,5 @@
 import CoatyMQTT
+import Foundation
 import TestSupport
 import Testing
 
@@ -46,6 +47,19 @@ private struct Sum: Codable {
         job.externalId = "7"
         #expect(job.content == Job(urgency: 2) && job.core.name == "Replace" && job.core.externalId == "7")
         #expect(job.objectType == Job.objectType && job.coreType == .CoatyObject)
+    }
+
+    @Test func otherDecodersGiveTheSameValue() throws {
+        let text = #"""
+            {"coreType":"CoatyObject","name":"n","objectId":"o","objectType":"com.example.values.Job",\#
+            "rating":{"stars":[5,18446744073709551615,0.5]},"tags":null,"urgency":3}
+            """#
+        let job: CoatyValue<Job> = try PayloadCoder.decode(from: text)
+        #expect(try JSONDecoder().decode(CoatyValue<Job>.self, from: Data(text.utf8)) == job)
+        // `tags` is known, so that its absence is its only form.
+        #expect(Array(job.unknown.keys) == ["rating"])
+        let object = try JSONDecoder().decode(AnyCoatyObjectDecodable.self, from: Data(text.utf8)).object
+        #expect(object.custom["rating"] == job.unknown["rating"] && object.custom["urgency"] == 3)
     }
 
     @Test func unknownPropertiesAreKept() throws {
