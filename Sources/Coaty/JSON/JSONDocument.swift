@@ -267,8 +267,7 @@ public struct JSONView: Sendable {
         document.duplicateMember(within: index).map { JSONView(document: document, index: $0) }
     }
 
-    /// Returns the member of an object with a name in UTF-8; of several, the last.
-    func member(named name: UnsafeBufferPointer<UInt8>) -> JSONView? {
+    private func member(named name: UnsafeBufferPointer<UInt8>) -> JSONView? {
         document.member(named: name, of: index).map { JSONView(document: document, index: $0) }
     }
 

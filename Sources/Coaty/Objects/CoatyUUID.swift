@@ -59,8 +59,8 @@ public struct CoatyUUID: Hashable, Sendable, Codable, CustomStringConvertible {
         return true
     }
 
-    /// Creates an id from any string from the network.
-    package init(wire string: String) {
+    /// Creates an id from a string from the network, which need not be a UUID: for bindings.
+    public init(wire string: String) {
         self.string = string
     }
 

@@ -17,5 +17,5 @@ public struct ObjectCore: Codable, Sendable, Hashable {
     /// Whether the object is no longer in use.
     public var isDeactivated: Bool?
 
-    static let propertyNames = Set(PropertyReader.properties(of: Self.self).map(\.name.description))
+    static let propertyNames = Set(PropertyReader.properties(of: Self.self).map(\.name))
 }

@@ -13,7 +13,7 @@ struct ObjectSchema: Sendable {
         let names = Set(all.map(\.name))
         let own = PropertyReader.properties(of: coreType.objectClass).filter { !names.contains($0.name) }
         // The core type is checked before the others.
-        rules = (all + own).filter { $0.name.description != "coreType" }
+        rules = (all + own).filter { $0.name != "coreType" }
             .replaced(by: coreType.objectClass.wireExceptions)
             .filter { $0.isRequired || !$0.rule.allowsAny }
     }

@@ -56,9 +56,8 @@ struct PropertyReader: Decoder {
             else {
                 throw Unsupported(type: "\(type)")
             }
-            let name = PropertyName(copying: key.stringValue)
             let isRequired = !properties.optionalNames.contains(key.stringValue)
-            properties.rules.append(PropertyRule(name: name, isRequired: isRequired, rule: wireType.rule))
+            properties.rules.append(PropertyRule(name: key.stringValue, isRequired: isRequired, rule: wireType.rule))
             return placeholder
         }
 

@@ -66,20 +66,20 @@ indirect enum ValueRule: Sendable {
 
 /// A requirement on a property of a JSON object.
 struct PropertyRule: Sendable {
-    let name: PropertyName
+    let name: String
     let isRequired: Bool
     let rule: ValueRule
 
-    static func required(_ name: StaticString, _ rule: ValueRule) -> PropertyRule {
-        PropertyRule(name: PropertyName(name), isRequired: true, rule: rule)
+    static func required(_ name: String, _ rule: ValueRule) -> PropertyRule {
+        PropertyRule(name: name, isRequired: true, rule: rule)
     }
 
-    static func optional(_ name: StaticString, _ rule: ValueRule) -> PropertyRule {
-        PropertyRule(name: PropertyName(name), isRequired: false, rule: rule)
+    static func optional(_ name: String, _ rule: ValueRule) -> PropertyRule {
+        PropertyRule(name: name, isRequired: false, rule: rule)
     }
 
     func check(_ object: JSONView) throws(PayloadError) {
-        if let value = object.member(named: name.bytes) {
+        if let value = object.member(named: name) {
             try rule.check(value)
         } else if isRequired {
             throw .missing(name, in: object)
@@ -100,30 +100,6 @@ extension [PropertyRule] {
         }
         return rules
     }
-}
-
-/// The name of a property in a rule, as UTF-8 bytes that a search compares without a copy.
-///
-/// - Invariant: the bytes are never changed nor freed. They belong to a literal, or to a copy for a schema, which lives
-///   as long as the process.
-struct PropertyName: @unchecked Sendable, Hashable, CustomStringConvertible {
-    let bytes: UnsafeBufferPointer<UInt8>
-
-    init(_ name: StaticString) {
-        bytes = UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
-    }
-
-    init(copying name: String) {
-        let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: name.utf8.count)
-        _ = copy.initialize(from: name.utf8)
-        bytes = UnsafeBufferPointer(copy)
-    }
-
-    var description: String { String(decoding: bytes, as: UTF8.self) }
-
-    static func == (left: PropertyName, right: PropertyName) -> Bool { left.bytes.elementsEqual(right.bytes) }
-
-    func hash(into hasher: inout Hasher) { hasher.combine(bytes: UnsafeRawBufferPointer(bytes)) }
 }
 
 extension JSONView {
