@@ -14,11 +14,14 @@ WORKDIR /build
 COPY Package.swift ./
 RUN swift package resolve
 COPY . .
+# The commit that --version prints.
+ARG COATY_COMMIT=unknown
 RUN swift build -c release --static-swift-stdlib --product coaty-gateway \
     && install -D "$(swift build -c release --static-swift-stdlib --show-bin-path)/coaty-gateway" /out/coaty-gateway \
     && strip /out/coaty-gateway
 
 FROM ${RUNTIME_IMAGE}
+ARG COATY_COMMIT=unknown
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
@@ -29,6 +32,10 @@ COPY --from=build /out/coaty-gateway /usr/local/bin/coaty-gateway
 # A new volume gets the owner of this folder.
 RUN install -d -m 700 -o 10001 -g 10001 /var/lib/coaty-gateway
 
+LABEL org.opencontainers.image.title="coaty-gateway" \
+    org.opencontainers.image.description="Gives HTTP and WebSocket clients access to a Coaty network" \
+    org.opencontainers.image.licenses="MIT" \
+    org.opencontainers.image.revision="${COATY_COMMIT}"
 USER 10001:10001
 # The gateway listens on all addresses. Access is then open only with the embedded broker, which only the gateway reaches. With
 # another broker, clients need a token: COATY_GATEWAY_TOKEN, or the token that the gateway generates at each start and prints. Set
@@ -37,9 +44,7 @@ ENV COATY_GATEWAY_HOST=0.0.0.0 \
     COATY_GATEWAY_STATE_DIRECTORY=/var/lib/coaty-gateway
 VOLUME /var/lib/coaty-gateway
 EXPOSE 8080
-# The base image has no HTTP client, but bash can open TCP connections. The check reports whether the gateway runs, not whether it
-# reaches its broker: a restart would not bring a broker back. /healthz needs no token. The check can't use TLS: with a certificate,
-# set COATY_GATEWAY_PLAIN_PORT, which the check then uses.
-HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
-    CMD ["bash", "-c", "exec 3<>\"/dev/tcp/127.0.0.1/${COATY_GATEWAY_PLAIN_PORT:-${COATY_GATEWAY_PORT:-8080}}\" && printf 'GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3 && read -rt 2 _ status _ <&3 && [[ $status == 200 ]]"]
+# The check reports whether the gateway runs, not whether it reaches its broker: a restart would not bring a broker back. It reads the
+# settings of the environment. A gateway that requires client certificates needs COATY_GATEWAY_PLAIN_PORT, which the check then uses.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 CMD ["coaty-gateway", "healthcheck"]
 ENTRYPOINT ["coaty-gateway"]
