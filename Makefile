@@ -57,7 +57,7 @@ endif
 BUILD_FLAGS := --scratch-path $(SCRATCH) $(SANITIZER_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo-routing docs test test-access test-websocket test-api test-browser test-brokers test-proxies test-hostile test-soak test-edge screenshots fuzz bench bench-check format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-proxies deps-hostile deps-edge deps-bench deps-bench-check deps-fuzz
+.PHONY: help manual run demo-routing docs test test-access test-websocket test-api test-browser test-brokers test-proxies test-hostile test-soak test-edge screenshots fuzz bench bench-check format lint clean deps deps-test deps-websocket deps-api deps-browser deps-brokers deps-proxies deps-hostile deps-edge deps-bench deps-bench-check deps-fuzz
 
 help: ## print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -87,6 +87,17 @@ docs: deps ## build the documentation of the library's modules in .build/docs; a
 			--output-path .build/docs/$$module.doccarchive; \
 	done
 	@echo "to read: python3 -m http.server -d .build/docs/Coaty.doccarchive, then http://localhost:8000/documentation/coaty"
+
+# An empty line is a paragraph in mdoc.
+manual: deps ## write the man pages, and the completions of bash, zsh and fish, to .build/share
+	for product in coaty-gateway generate-manual; do swift build --product $$product || exit; done
+	rm -rf .build/share && mkdir -p .build/share/man1 .build/share/completions
+	set -e; folder="$$(swift build --show-bin-path)"; \
+	"$$folder/generate-manual" "$$folder/coaty-gateway" --multi-page --output-directory .build/share/man1; \
+	sed -i 's/^$$/.Pp/' .build/share/man1/*; \
+	for shell in bash zsh fish; do \
+		"$$folder/coaty-gateway" --generate-completion-script $$shell > .build/share/completions/coaty-gateway.$$shell; \
+	done
 
 # A missing program fails a test, instead of skipping it: `Tests/TestSupport/TestProgram.swift`.
 test test-access test-brokers: export COATY_REQUIRE_PROGRAMS := 1

@@ -11,7 +11,7 @@ struct PublishCommand: ParsableCommand {
             Prints the result of each as a line of JSON.
 
             EXAMPLES:
-              coaty-gateway publish '{"event":"raw","topic":"greenhouse/door","data":{"encoding":"utf8","value":"open"}}'
+              coaty-gateway publish "$(cat publication.json)"
               coaty-gateway publish < publications.ndjson
 
             \(Failure.exitCodes)

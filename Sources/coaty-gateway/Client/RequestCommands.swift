@@ -51,7 +51,7 @@ struct DiscoverCommand: ParsableCommand {
         abstract: "Discover objects, and print the responses.",
         discussion: """
             EXAMPLES:
-              coaty-gateway discover '{"coreTypes":["Identity"]}' --limit 0 --timeout 1s
+              coaty-gateway discover '{"coreTypes":["Identity"]}' --limit 0
               coaty-gateway discover '{"objectTypes":["com.example.Job"]}'
 
             \(Failure.exitCodes)
@@ -72,7 +72,7 @@ struct QueryCommand: ParsableCommand {
         abstract: "Query objects, and print the responses.",
         discussion: """
             EXAMPLE:
-              coaty-gateway query '{"objectTypes":["com.example.Job"],"objectFilter":{"take":10}}'
+              coaty-gateway query '{"objectTypes":["com.example.Job"]}' --limit 0
 
             \(Failure.exitCodes)
             """
@@ -92,7 +92,7 @@ struct CallCommand: ParsableCommand {
         abstract: "Call a remote operation, and print the responses.",
         discussion: """
             EXAMPLE:
-              coaty-gateway call com.example.lights.switch '{"parameters":{"on":true}}'
+              coaty-gateway call com.example.switch '{"parameters":{"on":true}}'
 
             \(Failure.exitCodes)
             """

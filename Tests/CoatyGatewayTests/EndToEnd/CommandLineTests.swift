@@ -50,6 +50,17 @@ import Testing
         }
     }
 
+    @Test func completionsAreValid() throws {
+        let script = try run(["--generate-completion-script", "bash"]).lines.joined(separator: "\n")
+        #expect(script.contains("healthcheck"))
+        let bash = Process()
+        bash.executableURL = URL(filePath: "/bin/bash")
+        bash.arguments = ["-n", "-c", script]
+        try bash.run()
+        bash.waitUntilExit()
+        #expect(bash.terminationStatus == 0)
+    }
+
     @Test func unknownCommandsAreRefused() throws {
         let result = try run(["serv"])
         #expect(result.status == 64 && result.errors.contains("Unexpected argument 'serv'"))
