@@ -1,0 +1,219 @@
+"""Checks compose.yaml, and runs its services with the same configuration files."""
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import urllib.parse
+
+import dashboard
+import yaml
+from checks import ROOT, require, require_equal, run, wait
+from clients import Client
+from project import GATEWAY_ADDRESS, HOST, Project
+from traffic import check_proxy
+
+ALERTS = ROOT / "deploy/prometheus/alerts.yaml"
+AGENT = "00000000-0000-4000-8000-00000000000a"
+FOREIGN = "plant/door/open"
+
+
+def check(checks, work, gateway):
+    project = Project(work, gateway)
+    check_files(checks, project)
+    with contextlib.ExitStack() as stack:
+        witness = add_witness(project)
+        with checks.check("compose: mosquitto starts with its accounts and its ACL", is_needed=True):
+            broker = project.start(stack, "broker", "-v")
+            wait("mosquitto listens", lambda: "mosquitto version" in project.log("broker") and " running" in project.log("broker"))
+        with checks.check("compose: the gateway starts, read-only and as its user, and is ready", is_needed=True):
+            project.start(stack, "gateway")
+            direct = Client(f"http://{GATEWAY_ADDRESS}:8080", token=project.tokens[0], address=GATEWAY_ADDRESS, host=HOST)
+            wait("the gateway is ready", lambda: direct.request("GET", "/readyz")[0] == 200)
+        check_broker(checks, project, direct, witness)
+        check_tls(checks, stack, project)
+        check_monitoring(checks, stack, project, direct, broker)
+
+
+def check_files(checks, project):
+    with checks.check("compose: compose.yaml follows the Compose specification"):
+        run(sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", project.folder / "compose.yaml")
+    with checks.check("compose: each image has a version, and each container has few rights"):
+        for name, service in project.services.items():
+            require(re.search(r":v?\d+\.\d+\.\d+$", service["image"]), f"{name}: the image {service['image']} has no full version")
+            require(service.get("read_only") is True, f"{name} can write to its root")
+            require(service.get("cap_drop") == ["ALL"], f"{name} keeps capabilities")
+            require(service.get("security_opt") == ["no-new-privileges:true"], f"{name} can get new privileges")
+            require(service.get("logging") == {"driver": "local"}, f"{name}: its log is not rotated")
+            if name != "caddy":
+                require(service.get("user", "0:0").split(":")[0] != "0", f"{name} runs as root")
+                published = [port for port in service.get("ports", []) if not port.startswith("127.0.0.1:")]
+                require(not published, f"{name} publishes {published} to other machines")
+    with checks.check("compose: each mounted file and each secret exists after setup"):
+        for name in project.services:
+            for target, source in project.sandbox(name).files.items():
+                require(source.is_file(), f"{name}: there is no file {source} for {target}")
+        require_equal((project.folder / "secrets").stat().st_mode & 0o777, 0o700, "the mode of secrets")
+    with checks.check("compose: setup replaces all examples, and keeps existing secrets"):
+        text = (project.folder / "gateway.yaml").read_text() + (project.folder / "secrets/gateway.env").read_text()
+        require("EXAMPLE" not in text and "0" * 60 not in text, "gateway.yaml or gateway.env has an example")
+        again = subprocess.run([project.folder / "setup", "--host", HOST], capture_output=True)
+        require(again.returncode != 0, "setup replaces existing secrets")
+
+
+def add_witness(project):
+    """Adds an account that may do everything, with which the test observes the broker."""
+    with (project.folder / "mosquitto/acl").open("a") as acl:
+        acl.write("\nuser witness\ntopic readwrite #\n")
+    run("mosquitto_passwd", "-b", project.folder / "secrets/broker-accounts", "witness", "password")
+    (project.folder / "secrets/broker-accounts").chmod(0o644)
+    return ["-u", "witness", "-P", "password"]
+
+
+def publish(account, topic, payload):
+    return subprocess.run(["mosquitto_pub", "-h", "broker", *account, "-t", topic, "-m", payload], capture_output=True, text=True)
+
+
+@contextlib.contextmanager
+def subscribed(project, account, name):
+    """Subscribes to everything that an account may receive. Yields a function that returns the lines `topic payload` so far."""
+    log = project.work / f"received-by-{name}"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            ["stdbuf", "-oL", "mosquitto_sub", "-h", "broker", *account, "-t", "#", "-F", "%t %p"], stdout=output, stderr=output
+        )
+        try:
+            # The subscription is in place as soon as a message of the account arrives.
+            def is_subscribed():
+                publish(account, "coaty/3/-/CHN:ready/x", "{}")
+                return "CHN:ready" in log.read_text()
+
+            wait(f"{name} is subscribed", is_subscribed)
+            yield log.read_text
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def check_broker(checks, project, client, witness):
+    agent = ["-u", "agent", "-P", project.secret("agent-password")]
+    with checks.check("compose: mosquitto refuses clients without an account, and with a wrong password"):
+        for account in ([], ["-u", "gateway", "-P", "wrong"]):
+            result = publish(account, "coaty/3/-/CHN:x/y", "{}")
+            require("not authorised" in result.stderr.lower(), f"{account or 'no account'}: {result.stderr or 'accepted'}")
+    with checks.check("compose: events pass in both directions between the gateway and agents"):
+        with subscribed(project, agent, "agent") as received, contextlib.closing(
+            client.stream("/v1/sse/advertise?coreType=Identity")
+        ) as stream:
+            client.publish("deploy", "from the gateway")
+            wait("the agent gets the event", lambda: "coaty/3/-/CHN:deploy/" in received() and "from the gateway" in received())
+            identity = {"coreType": "Identity", "objectType": "coaty.Identity", "objectId": AGENT, "name": "deploy agent"}
+            publish(agent, f"coaty/3/-/ADV:Identity/{AGENT}", json.dumps({"object": identity}))
+            stream.wait_for(b"deploy agent")
+    with checks.check("compose: discover and call get responses over the broker"):
+        status, _, body = client.request("POST", "/v1/discover", {"coreTypes": ["Identity"]})
+        require(status == 200 and len(json.loads(body)["responses"]) == 1, f"discover: status {status}: {body[:300]!r}")
+        with contextlib.closing(client.socket()) as socket:
+            socket.send({"op": "subscribe", "id": "s", "event": "call", "operation": "com.example.deploy"})
+            socket.wait_for("ok", id="s")
+            request = {"op": "request", "id": "r", "event": "call", "operation": "com.example.deploy", "data": {"parameters": [1]}}
+            socket.send(request)
+            event = socket.wait_for("event", id="s")
+            answer = {"op": "respond", "id": "x", "event": "return", "correlationId": event["correlationId"], "data": {"result": 7}}
+            socket.send(answer)
+            require_equal(socket.wait_for("response", id="r")["data"], {"result": 7}, "the response")
+    with checks.check("compose: the gateway counts agents of other namespaces"):
+        identity = {"coreType": "Identity", "objectType": "coaty.Identity", "objectId": AGENT, "name": "other agent"}
+        publish(witness, f"coaty/3/other/ADV:Identity/{AGENT}", json.dumps({"object": identity}))
+        expected = [{"namespace": "other", "agents": 1}]
+
+        def are_counted():
+            require_equal(client.get("/v1/status")["otherNamespaces"], expected, "otherNamespaces")
+            return True
+
+        wait("the status lists them", are_counted)
+    with checks.check("compose: mosquitto refuses publications of the gateway and of agents to foreign topics"):
+        with subscribed(project, witness, "witness") as received:
+            status, _, body = client.request("POST", f"/v1/raw/{FOREIGN.replace('/', '%2F')}", b"open", Content_Type="application/octet-stream")
+            require_equal(status, 202, f"the status of the raw event ({body[:200]!r})")
+            wait("mosquitto denies it", lambda: re.search(rf"Denied PUBLISH from Coaty\w+ .*'{FOREIGN}'", project.log("broker")), 15)
+            publish(agent, f"coaty/3/other/CHN:deploy/{AGENT}", "{}")
+            wait("mosquitto denies it", lambda: re.search(r"Denied PUBLISH from .*'coaty/3/other/CHN:deploy/", project.log("broker")), 15)
+            forbidden = [line for line in received().splitlines() if line.startswith((FOREIGN, "coaty/3/other/CHN"))]
+            require(not forbidden, f"the witness has received {forbidden}")
+    with checks.check("compose: mosquitto does not deliver foreign topics to the gateway and to agents"):
+        with subscribed(project, agent, "agent-again") as received, subscribed(project, witness, "witness-again") as all_received, \
+                contextlib.closing(client.stream(f"/v1/sse/raw?topic={FOREIGN}")) as stream:
+            publish(witness, FOREIGN, "closed")
+            wait("the witness gets the message", lambda: f"{FOREIGN} closed" in all_received())
+            publish(witness, f"coaty/3/-/CHN:end/{AGENT}", "{}")
+            wait("the agent gets the next event", lambda: "CHN:end" in received())
+            require(FOREIGN not in received(), "the agent has received the message")
+            try:
+                stream.wait_for(b"event: event", 1)
+            except Exception:
+                pass
+            require(b"event: event" not in stream.text, "the gateway has received the message")
+
+
+def check_tls(checks, stack, project):
+    sandbox = project.sandbox("caddy")
+    with checks.check("compose: caddy validate accepts the Caddyfile"):
+        run(*sandbox.command("caddy", "validate", "--config", "/etc/caddy/Caddyfile", "--adapter", "caddyfile"))
+    with checks.check("compose: Caddy starts and has a certificate of its own authority", is_needed=True):
+        project.start(stack, "caddy")
+        authority = project.volume("caddy_data") / "caddy/pki/authorities/local/root.crt"
+        wait("Caddy has its authority", authority.exists)
+        clients = [Client(f"https://{HOST}", token=token, authority=authority) for token in (*project.tokens, None)]
+        operator, viewer, nobody = clients
+        wait("Caddy serves the gateway", lambda: operator.request("GET", "/readyz")[0] == 200)
+    check_proxy(checks, "compose: Caddy", operator, lambda: project.log("gateway"), stranger="127.0.0.71")
+    with checks.check("compose: the viewer can read but not publish; without a token nothing is allowed"):
+        viewer.get("/v1/agents")
+        event = {"object": {"coreType": "CoatyObject", "objectType": "x", "objectId": AGENT, "name": "n"}}
+        require_equal(viewer.request("POST", "/v1/channel/deploy", event)[0], 403, "the status of the viewer's publication")
+        require_equal(viewer.request("GET", "/v1/status")[0], 403, "the status of /v1/status for the viewer")
+        require_equal(nobody.request("GET", "/v1/agents")[0], 401, "the status without a token")
+
+
+def check_monitoring(checks, stack, project, client, broker):
+    sandbox = project.sandbox("prometheus")
+    with checks.check("compose: promtool accepts prometheus.yml and the rules"):
+        output = run(*sandbox.command("promtool", "check", "config", "/etc/prometheus/prometheus.yml"))
+        require("rules found" in output, f"promtool has found no rules: {output}")
+    server = Client("http://prometheus:9090")
+
+    def query(expression):
+        status, _, body = server.request("POST", "/api/v1/query", urllib.parse.urlencode({"query": expression}).encode(),
+                                         Content_Type="application/x-www-form-urlencoded")
+        answer = json.loads(body)
+        require(status == 200, f"{expression}: {answer.get('error')}")
+        return answer["data"]["result"]
+
+    with checks.check("compose: Prometheus scrapes the gateway with its token", is_needed=True):
+        project.start(stack, "prometheus")
+
+        def is_scraped():
+            targets = server.get("/api/v1/targets")["data"]["activeTargets"]
+            require(targets and targets[0]["health"] == "up", f"the target is {[t['lastError'] or t['health'] for t in targets]}")
+            return True
+
+        wait("the target is up", is_scraped)
+    with checks.check("compose: Prometheus evaluates all alert rules without an error"):
+        expected = sorted(rule["alert"] for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"])
+
+        def are_evaluated():
+            rules = [rule for group in server.get("/api/v1/rules")["data"]["groups"] for rule in group["rules"]]
+            require_equal(sorted(rule["name"] for rule in rules), expected, "the list of rules")
+            bad = [f"{rule['name']}: {rule['health']} {rule.get('lastError', '')}" for rule in rules if rule["health"] != "ok"]
+            require(not bad, "; ".join(bad))
+            return True
+
+        wait("all rules are evaluated", are_evaluated)
+    dashboard.check(checks, project, client, query)
+    with checks.check("compose: without the broker, the gateway is not ready, and an alert is raised"):
+        broker.terminate()
+        wait("the gateway is not ready", lambda: client.request("GET", "/readyz")[0] == 503)
+        wait("CoatyGatewayOffline is pending or firing", lambda: query('ALERTS{alertname="CoatyGatewayOffline"}'))
+
