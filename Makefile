@@ -14,8 +14,8 @@ SOAK_RATE ?= 8000
 # The seeds of the random requests of `make test-api`; if it is empty, each run uses a random seed.
 SEEDS ?=
 
-# The tests that `make test-browser` (names of unittest), `make test-brokers` (a regular expression) or `make test-hostile` (rows of
-# `Tests/Hostile/run --list`) runs; all if it is empty.
+# The tests that `make test-browser` (names of unittest), `make test-brokers` (a regular expression), `make test-hostile` (rows of
+# `Tests/Hostile/run --list`) or `make test-deploy` (subjects) runs; all if it is empty.
 TESTS ?=
 
 # `make test-hostile TLS=1` uses TLS.
@@ -159,6 +159,11 @@ test-edge: deps-edge ## let Prometheus read the metrics, and restart gateways be
 	Tests/Edge/prometheus .build/prometheus "$$(swift build -c release --show-bin-path)/coaty-gateway"
 	Tests/Edge/rolling .build/edge "$$(swift build -c release --show-bin-path)/coaty-gateway" $(EDGE_CLIENTS)
 
+.PHONY: test-deploy deps-deploy
+test-deploy: deps-deploy ## check the files in deploy/ with the real programs; TESTS="compose proxies" runs some subjects
+	swift build -c release --product coaty-gateway
+	Tests/Deploy/run .build/deploy "$$(swift build -c release --show-bin-path)/coaty-gateway" $(TESTS)
+
 screenshots: deps-browser ## take the README's screenshots of the console again
 	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done
 	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" --screenshots docs/images
@@ -214,6 +219,9 @@ deps-hostile:
 
 deps-edge:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies edge)
+
+deps-deploy:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies deploy)
 
 deps-bench:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies bench)

@@ -145,8 +145,8 @@ def idle_seconds():
 class Broker(Server):
     """A mosquitto on a free port, with a WebSocket listener on another one if `websockets`.
 
-    The settings are those of deploy/mosquitto.conf as far as they matter for speed. The queue has no bound, because mosquitto drops
-    QoS 0 messages for a subscriber that is slow for a moment.
+    The settings are those of deploy/compose/mosquitto/mosquitto.conf as far as they matter for speed. The queue has no bound, because
+    mosquitto drops QoS 0 messages for a subscriber that is slow for a moment.
     """
 
     def __init__(self, websockets=False):

@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+import re
 import subprocess
 import time
 
@@ -76,3 +77,8 @@ def run(*command, **options):
     result = subprocess.run([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
     require(result.returncode == 0, f"{command[0]} exits with status {result.returncode}:\n{result.stdout}")
     return result.stdout
+
+
+def version(gateway):
+    """Returns the version of a gateway program."""
+    return re.search(r"\d+\.\d+\.\d+", run(gateway, "--version"))[0]

@@ -9,7 +9,7 @@ import urllib.parse
 
 import dashboard
 import yaml
-from checks import ROOT, require, require_equal, run, wait
+from checks import ROOT, require, require_equal, run, version, wait
 from clients import Client
 from project import GATEWAY_ADDRESS, HOST, Project
 from traffic import check_proxy
@@ -40,6 +40,7 @@ def check_files(checks, project):
     with checks.check("compose: compose.yaml follows the Compose specification"):
         run(sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", project.folder / "compose.yaml")
     with checks.check("compose: each image has a version, and each container has few rights"):
+        require_equal(project.services["gateway"]["image"], f"coaty-gateway:{version(project.gateway)}", "the gateway's image")
         for name, service in project.services.items():
             require(re.search(r":v?\d+\.\d+\.\d+$", service["image"]), f"{name}: the image {service['image']} has no full version")
             require(service.get("read_only") is True, f"{name} can write to its root")

@@ -8,6 +8,8 @@ from checks import require, require_equal, wait
 
 # The longest delay of an event, in seconds. A proxy that buffers holds an event back for longer.
 EVENT_DELAY = 3
+# The number of handshakes that alternate with other requests.
+ROUNDS = 20
 # An address that a client pretends to have.
 FORGED = "6.6.6.6"
 
@@ -38,6 +40,11 @@ def check_proxy(checks, name, client, audit, *, stranger):
         client.publish("deploy", "to the WebSocket")
         event = socket.wait_for("event", id="s")
         require_equal(event["data"]["object"]["name"], "to the WebSocket", "the name of the received object")
+    with checks.check(f"{name}: WebSockets between other requests"):
+        # The gateway refuses a handshake on a connection that has carried another request.
+        for _ in range(ROUNDS):
+            client.get("/v1/agents")
+            client.socket().close()
     with checks.check(f"{name}: the gateway gets the address of the client"):
         # The address is in the audit log after a failed authentication. The forged address must have no effect.
         other = copy.copy(client)

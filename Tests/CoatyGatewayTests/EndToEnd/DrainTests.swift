@@ -112,7 +112,7 @@ import Testing
     }
 
     /// The time that supervisors in `deploy` wait exceeds the stop timeout.
-    @Test(arguments: ["coaty-gateway.service", "compose.yaml"])
+    @Test(arguments: ["coaty-gateway.service", "compose/compose.yaml"])
     func supervisorsWaitLongerThanTheStopTimeout(file: String) throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()

@@ -1,0 +1,56 @@
+"""Checks the logrotate configuration, and rotates the audit log of a running gateway with it."""
+
+import contextlib
+import os
+import signal
+
+from checks import ROOT, require, require_equal, run, wait
+from clients import Client
+from sandbox import Sandbox, start
+
+CONFIGURATION = ROOT / "deploy/logrotate/coaty-gateway"
+
+
+def check(checks, work, gateway):
+    logs, programs, state = work / "log", work / "programs", work / "state"
+    for folder in (logs, programs, state):
+        folder.mkdir()
+    # Instead of systemctl, which needs systemd: notes its arguments.
+    (programs / "systemctl").write_text('#!/bin/sh\necho "$*" >>/var/log/coaty-gateway/called\n')
+    (programs / "systemctl").chmod(0o755)
+    sandbox = Sandbox(
+        0, 0, files={"/etc/logrotate.d/coaty-gateway": CONFIGURATION, "/programs": programs},
+        folders={"/var/log/coaty-gateway": logs, "/var/lib/logrotate": state}, environment={"PATH": "/programs:/usr/bin:/usr/sbin"},
+        temporary=["/tmp"],
+    )
+    arguments = ["logrotate", "-s", "/var/lib/logrotate/status", "/etc/logrotate.d/coaty-gateway"]
+    audit = logs / "audit.log"
+    with contextlib.ExitStack() as stack:
+        client = Client("http://127.0.0.1:8080", token="wrong-token-of-a-stranger")
+
+        def fail():
+            require_equal(client.request("GET", "/v1/agents")[0], 401, "the status of a request with a wrong token")
+
+        with checks.check("logrotate: the gateway writes its audit log", is_needed=True):
+            environment = os.environ | {"COATY_GATEWAY_TOKEN": "coaty_operator-of-logrotate"}
+            process = start(stack, work / "gateway.log", gateway, "--port", "8080", "--embedded-broker-listen", "127.0.0.1:0", "--audit-log",
+                            audit, environment=environment)
+            wait("the gateway is ready", lambda: "ready on" in (work / "gateway.log").read_text())
+            fail()
+            wait("the audit log has a line", lambda: "authentication-failed" in audit.read_text())
+        with checks.check("logrotate: logrotate -d accepts the configuration"):
+            output = run(*sandbox.command(arguments[0], "-d", *arguments[1:]))
+            require("error" not in output.lower() and "audit.log" in output, output)
+        with checks.check("logrotate: it rotates the audit log and reloads the service"):
+            run(*sandbox.command(arguments[0], "-f", *arguments[1:]))
+            rotated = [path for path in logs.iterdir() if path.name.startswith("audit.log-")]
+            require_equal((len(rotated), audit.exists()), (1, False), "the pair of rotated files and new file before the reload")
+            require_equal((logs / "called").read_text().strip(), "reload coaty-gateway.service", "the call of systemctl")
+        with checks.check("logrotate: after the reload, the gateway writes to a new file"):
+            process.send_signal(signal.SIGHUP)
+            wait("the gateway has opened a new file", audit.exists, 15)
+
+            # The log has at most one line in a second about an address.
+            client.address = "127.0.0.73"
+            fail()
+            wait("the new file has a line", lambda: "127.0.0.73" in audit.read_text(), 15)
