@@ -55,6 +55,9 @@ def check_files(checks, project):
         for name in project.services:
             for target, source in project.sandbox(name).files.items():
                 require(source.is_file(), f"{name}: there is no file {source} for {target}")
+        gateway = project.sandbox("gateway")
+        state = gateway.environment["COATY_GATEWAY_STATE_DIRECTORY"]
+        require(state in gateway.folders, f"gateway: there is no volume for {state}")
         require_equal((project.folder / "secrets").stat().st_mode & 0o777, 0o700, "the mode of secrets")
     with checks.check("compose: setup replaces all examples, and keeps existing secrets"):
         text = (project.folder / "gateway.yaml").read_text() + (project.folder / "secrets/gateway.env").read_text()

@@ -106,6 +106,8 @@ def check_references(objects, pod, container):
         require(name == secret["metadata"]["name"] and key in secret["data"], f"there is no {key} in a secret {name}")
     used = [volume["configMap"]["name"] for volume in pod["spec"]["volumes"] if "configMap" in volume]
     require_equal(used, [configuration["metadata"]["name"]], "the list of configurations of the pod")
+    state = next(variable["value"] for variable in container["env"] if variable["name"] == "COATY_GATEWAY_STATE_DIRECTORY")
+    require(state in {mount["mountPath"] for mount in container["volumeMounts"]}, f"there is no volume for {state}")
     host = objects["Ingress"]["spec"]["rules"][0]["host"]
     settings = yaml.safe_load(configuration["data"]["gateway.yaml"])
     require_equal((settings["allowed-hosts"], objects["Ingress"]["spec"]["tls"][0]["hosts"]), (host, [host]), "the pair of host names")

@@ -1,12 +1,11 @@
 """Checks the logrotate configuration, and rotates the audit log of a running gateway with it."""
 
 import contextlib
-import os
 import signal
 
 from checks import ROOT, require, require_equal, run, wait
 from clients import Client
-from sandbox import Sandbox, start
+from sandbox import Sandbox, start_gateway
 
 CONFIGURATION = ROOT / "deploy/logrotate/coaty-gateway"
 
@@ -23,7 +22,7 @@ def check(checks, work, gateway):
         folders={"/var/log/coaty-gateway": logs, "/var/lib/logrotate": state}, environment={"PATH": "/programs:/usr/bin:/usr/sbin"},
         temporary=["/tmp"],
     )
-    arguments = ["logrotate", "-s", "/var/lib/logrotate/status", "/etc/logrotate.d/coaty-gateway"]
+    files = ["-s", "/var/lib/logrotate/status", "/etc/logrotate.d/coaty-gateway"]
     audit = logs / "audit.log"
     with contextlib.ExitStack() as stack:
         client = Client("http://127.0.0.1:8080", token="wrong-token-of-a-stranger")
@@ -32,17 +31,17 @@ def check(checks, work, gateway):
             require_equal(client.request("GET", "/v1/agents")[0], 401, "the status of a request with a wrong token")
 
         with checks.check("logrotate: the gateway writes its audit log", is_needed=True):
-            environment = os.environ | {"COATY_GATEWAY_TOKEN": "coaty_operator-of-logrotate"}
-            process = start(stack, work / "gateway.log", gateway, "--port", "8080", "--embedded-broker-listen", "127.0.0.1:0", "--audit-log",
-                            audit, environment=environment)
+            arguments = ["--port", "8080", "--embedded-broker-listen", "127.0.0.1:0", "--audit-log", audit]
+            token = "coaty_operator-of-logrotate"
+            process = start_gateway(stack, work / "gateway.log", gateway, *arguments, COATY_GATEWAY_TOKEN=token)
             wait("the gateway is ready", lambda: "ready on" in (work / "gateway.log").read_text())
             fail()
             wait("the audit log has a line", lambda: "authentication-failed" in audit.read_text())
         with checks.check("logrotate: logrotate -d accepts the configuration"):
-            output = run(*sandbox.command(arguments[0], "-d", *arguments[1:]))
+            output = run(*sandbox.command("logrotate", "-d", *files))
             require("error" not in output.lower() and "audit.log" in output, output)
         with checks.check("logrotate: it rotates the audit log and reloads the service"):
-            run(*sandbox.command(arguments[0], "-f", *arguments[1:]))
+            run(*sandbox.command("logrotate", "-f", *files))
             rotated = [path for path in logs.iterdir() if path.name.startswith("audit.log-")]
             require_equal((len(rotated), audit.exists()), (1, False), "the pair of rotated files and new file before the reload")
             require_equal((logs / "called").read_text().strip(), "reload coaty-gateway.service", "the call of systemctl")

@@ -1,13 +1,12 @@
 """Checks the examples for HAProxy, nginx and Caddy with their own tools, and in front of a gateway."""
 
 import contextlib
-import os
 import shutil
 
 from checks import ROOT, Ended, run, wait
 from clients import Client
 from project import HOST
-from sandbox import Sandbox, start
+from sandbox import Sandbox, start_gateway
 from traffic import check_proxy
 
 EXAMPLES = ROOT / "deploy/proxies"
@@ -49,9 +48,8 @@ def check_one(checks, work, gateway, name, sandbox, validation, program, authori
     # The other proxies are checked even if this one does not start.
     with contextlib.suppress(Ended), contextlib.ExitStack() as stack:
         with checks.check(f"{name}: serves the gateway", is_needed=True):
-            environment = os.environ | {"COATY_GATEWAY_TOKEN": TOKEN}
             arguments = ["--port", "8080", "--embedded-broker-listen", "127.0.0.1:0", "--audit-log", log, *SETTINGS]
-            start(stack, work / f"gateway-{name}.log", gateway, *arguments, environment=environment)
+            start_gateway(stack, work / f"gateway-{name}.log", gateway, *arguments, COATY_GATEWAY_TOKEN=TOKEN)
             sandbox.start(stack, work / f"{name}.log", *program)
             wait("the proxy has a certificate", authority.exists)
             client = Client(f"https://{HOST}", token=TOKEN, authority=authority)

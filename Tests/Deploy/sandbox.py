@@ -5,6 +5,7 @@ which is separate from that of the machine.
 """
 
 import dataclasses
+import os
 import pathlib
 import re
 import subprocess
@@ -71,11 +72,17 @@ def library_folders(program):
     return sorted(folder for folder in folders if not re.match(r"/(usr/)?lib(64)?(/|$)", str(folder)))
 
 
-def start(stack, log, *command, environment=None):
-    """Starts a process that writes to `log` and ends with `stack`."""
+def start_gateway(stack, log, gateway, *arguments, **environment):
+    """Starts a gateway without a sandbox: signals reach it."""
+    # In the user namespace of the test, the gateway would consider itself root and start its broker as another user.
+    return start(stack, log, gateway, *arguments, environment=environment, prefix=["unshare", "--user", "--map-user=65534", "--"])
+
+
+def start(stack, log, *command, environment=None, prefix=()):
+    """Starts a process that writes to `log` and ends with `stack`. `environment` is added to that of the test."""
     output = stack.enter_context(open(log, "wb"))
-    command = ["setpriv", "--pdeathsig", "KILL", "--", *map(str, command)]
-    process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+    command = [*prefix, "setpriv", "--pdeathsig", "KILL", "--", *map(str, command)]
+    process = subprocess.Popen(command, stdout=output, stderr=output, env=os.environ | (environment or {}))
 
     def stop():
         process.terminate()

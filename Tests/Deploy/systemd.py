@@ -1,13 +1,12 @@
 """Checks the systemd unit with systemd-analyze, and runs its command with its settings."""
 
 import contextlib
-import os
 import re
 import signal
 import subprocess
 
 from checks import ROOT, require, require_equal, run, wait
-from sandbox import Sandbox, start
+from sandbox import Sandbox, start_gateway
 
 UNIT = ROOT / "deploy/coaty-gateway.service"
 # The highest exposure in tenths, as systemd-analyze counts it from 0 to 100.
@@ -46,7 +45,7 @@ def check_command(checks, stack, work, gateway, text):
     log = work / "gateway.log"
     with checks.check("systemd: the command starts with the settings of the unit", is_needed=True):
         require_equal(environment["COATY_GATEWAY_STATE_DIRECTORY"], str(state), "the state directory")
-        process = start(stack, log, gateway, *command, environment=os.environ | environment)
+        process = start_gateway(stack, log, gateway, *command, **environment)
         wait("the gateway is ready", lambda: "ready on" in log.read_text())
     with checks.check("systemd: ExecReload reloads the configuration"):
         configuration.write_text("request-log: all\n")
