@@ -141,9 +141,11 @@ def check_broker(checks, project, client, witness):
         with subscribed(project, witness, "witness") as received:
             status, _, body = client.request("POST", f"/v1/raw/{FOREIGN.replace('/', '%2F')}", b"open", Content_Type="application/octet-stream")
             require_equal(status, 202, f"the status of the raw event ({body[:200]!r})")
-            wait("mosquitto denies it", lambda: re.search(rf"Denied PUBLISH from Coaty\w+ .*'{FOREIGN}'", project.log("broker")), 15)
+            denial = rf"Denied PUBLISH from Coaty\w+ .*'{FOREIGN}'"
+            wait("mosquitto denies it", lambda: re.search(denial, project.log("broker")), 15)
             publish(agent, f"coaty/3/other/CHN:deploy/{AGENT}", "{}")
-            wait("mosquitto denies it", lambda: re.search(r"Denied PUBLISH from .*'coaty/3/other/CHN:deploy/", project.log("broker")), 15)
+            denial = r"Denied PUBLISH from .*'coaty/3/other/CHN:deploy/"
+            wait("mosquitto denies it", lambda: re.search(denial, project.log("broker")), 15)
             forbidden = [line for line in received().splitlines() if line.startswith((FOREIGN, "coaty/3/other/CHN"))]
             require(not forbidden, f"the witness has received {forbidden}")
     with checks.check("compose: mosquitto does not deliver foreign topics to the gateway and to agents"):

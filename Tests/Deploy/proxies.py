@@ -1,21 +1,25 @@
 """Checks the examples for HAProxy, nginx and Caddy with their own tools, and in front of a gateway."""
 
 import contextlib
+import re
 import shutil
 
-from checks import ROOT, Ended, run, wait
+from checks import ROOT, Ended, require, require_equal, run, wait
 from clients import Client
 from project import HOST
 from sandbox import Sandbox, start_gateway
 from traffic import check_proxy
 
 EXAMPLES = ROOT / "deploy/proxies"
+# The timeouts of HAProxy and nginx that end pending requests and quiet streams. Caddy has none.
+TIMEOUTS = {"haproxy.cfg": r"timeout (client|server) (\d+)s", "nginx.conf": r"proxy_(read|send)_timeout (\d+)s"}
 TOKEN = "coaty_operator-of-the-proxies"
 # The settings that each example asks for.
 SETTINGS = ["--trusted-proxies", "127.0.0.1", "--forwarded-header", "x-forwarded-for", "--allowed-hosts", HOST]
 
 
 def check(checks, work, gateway):
+    check_timeouts(checks)
     certificate, key = make_certificate(work)
     pair = work / "gateway.pem"
     pair.write_text(certificate.read_text() + key.read_text())
@@ -39,6 +43,16 @@ def check(checks, work, gateway):
     arguments = ["--config", "/etc/caddy/Caddyfile", "--adapter", "caddyfile"]
     check_one(checks, work, gateway, "caddy", caddy, ["caddy", "validate", *arguments], ["caddy", "run", *arguments],
               data / "caddy/pki/authorities/local/root.crt")
+
+
+def check_timeouts(checks):
+    limits = (ROOT / "docs/limits.md").read_text()
+    longest = int(re.search(r"^\| `maximum-timeout` \| (\d+) ", limits, re.MULTILINE)[1]) / 1000
+    for name, pattern in TIMEOUTS.items():
+        with checks.check(f"proxies: the timeouts of {name} are longer than maximum-timeout of the gateway"):
+            found = {kind: int(seconds) for kind, seconds in re.findall(pattern, (EXAMPLES / name).read_text())}
+            require_equal(len(found), 2, f"the number of timeouts in {found}")
+            require(min(found.values()) > longest, f"{found} is not above {longest:g} s")
 
 
 def check_one(checks, work, gateway, name, sandbox, validation, program, authority):
