@@ -115,9 +115,9 @@ def check_references(objects, pod, container):
 
 def check_times(settings, pod, container):
     readiness = container["readinessProbe"]
-    detection = (readiness["failureThreshold"] + 1) * readiness["periodSeconds"]
-    # The endpoints also change when the pod is deleted, without the probe.
-    require(settings["drain-delay"] + 1 >= detection - readiness["periodSeconds"], "drain-delay is shorter than two failed probes")
+    # As in docs/operations.md, with one interval as a margin.
+    needed = (readiness["failureThreshold"] + 1) * readiness["periodSeconds"]
+    require(settings["drain-delay"] >= needed, f"drain-delay is below {needed} s")
     require(settings["drain-delay"] <= settings["stop-timeout"] - 8, "drain-delay leaves no time for the stop")
     require(pod["terminationGracePeriodSeconds"] > settings["stop-timeout"], "Kubernetes does not wait for stop-timeout")
 
