@@ -30,11 +30,11 @@ def check(checks, work, gateway):
         expected = {"Namespace", "ServiceAccount", "ConfigMap", "Secret", "Deployment", "Service", "Ingress", "PodDisruptionBudget",
                     "NetworkPolicy", "ServiceMonitor"}
         require_equal(set(objects), expected, "the set of kinds")
-    for version in VERSIONS:
-        with checks.check(f"kubernetes: kubernetes-validate accepts all objects for version {version}"):
+    for release in VERSIONS:
+        with checks.check(f"kubernetes: kubernetes-validate accepts all objects for version {release}"):
             core = work / "core.yaml"
             core.write_text(yaml.safe_dump_all(item for kind, item in objects.items() if kind != "ServiceMonitor"))
-            output = run(sys.executable, "-m", "kubernetes_validate", "--strict", "-k", version, core)
+            output = run(sys.executable, "-m", "kubernetes_validate", "--strict", "-k", release, core)
             require_equal(output.count(" passed "), len(objects) - 1, "the number of accepted objects")
     with checks.check("kubernetes: the ServiceMonitor follows the definition of the Prometheus Operator"):
         check_monitor(objects["ServiceMonitor"])
