@@ -54,12 +54,13 @@ static inline long ccurl_status(CURL *handle) {
 ///
 /// - Parameters:
 ///   - body: the request's body, which must stay valid; null for none.
-///   - timeout: maximum time of the request, in milliseconds; 0 for none.
+///   - timeout: maximum time of the request, in milliseconds; 0 for a stream, which ends if it is silent for a minute.
 ///   - ca_file: PEM file of the authorities that sign the server's certificate; null for the system's.
 ///   - verifies: whether the server's certificate is verified.
+///   - uses_proxy: whether a proxy of the environment is used.
 static inline CURLcode ccurl_prepare_request(
     CURL *handle, const char *url, const char *method, struct curl_slist *headers, const void *body, long body_size,
-    long timeout, const char *ca_file, int verifies, ccurl_data response, void *context) {
+    long timeout, const char *ca_file, int verifies, int uses_proxy, ccurl_data response, void *context) {
     CURLcode code = curl_easy_setopt(handle, CURLOPT_URL, url);
 #define CCURL_SET(option, value)                                              \
     if (code == CURLE_OK) code = curl_easy_setopt(handle, option, value)
@@ -80,10 +81,21 @@ static inline CURLcode ccurl_prepare_request(
         CCURL_SET(CURLOPT_SSL_VERIFYPEER, 0L);
         CCURL_SET(CURLOPT_SSL_VERIFYHOST, 0L);
     }
-    // Probes of TCP find a peer that is gone without a word.
-    CCURL_SET(CURLOPT_TCP_KEEPALIVE, 1L);
+    // A stream has a heartbeat every 15 seconds.
+    if (!timeout) {
+        CCURL_SET(CURLOPT_LOW_SPEED_LIMIT, 1L);
+        CCURL_SET(CURLOPT_LOW_SPEED_TIME, 60L);
+    }
+    if (!uses_proxy) CCURL_SET(CURLOPT_PROXY, "");
     CCURL_SET(CURLOPT_WRITEFUNCTION, response);
     CCURL_SET(CURLOPT_WRITEDATA, context);
 #undef CCURL_SET
     return code;
+}
+
+/// Returns the media type of the last response; null if there is none.
+static inline const char *ccurl_media_type(CURL *handle) {
+    const char *type = 0;
+    curl_easy_getinfo(handle, CURLINFO_CONTENT_TYPE, &type);
+    return type;
 }

@@ -6,7 +6,7 @@ import COpenSSL
 import CWebSockets
 import CoatyGateway
 
-/// What the binary was built from, and the libraries that it runs with.
+/// The version, the commit and the libraries of the binary.
 struct BuildInfo: CustomStringConvertible {
     var description: String {
         var (major, minor, revision): (CInt, CInt, CInt) = (0, 0, 0)

@@ -6,8 +6,10 @@ struct HealthcheckCommand: ParsableCommand {
         commandName: "healthcheck",
         abstract: "Check whether the gateway on this machine runs.",
         discussion: """
-            Reads the same settings as "serve", to find the address. Exits with 0 if the gateway answers /healthz, and with 1 \
-            otherwise. A gateway that requires client certificates needs plain-port.
+            Finds the address in the flags, the environment and the file of "serve": host, port, plain-port and the TLS settings. A \
+            port that is only a flag of "serve" is not known here: set COATY_GATEWAY_PORT instead. Exits with 0 if the gateway \
+            responds to /healthz, and with 1 otherwise. A gateway that requires client certificates or the PROXY protocol needs \
+            plain-port.
 
             EXAMPLE:
               coaty-gateway healthcheck --ready
@@ -20,18 +22,16 @@ struct HealthcheckCommand: ParsableCommand {
     @OptionGroup(title: "Settings") var settings: SettingsOptions
 
     func run() throws {
-        guard let address = try settings.validSettings().probeAddress else {
-            throw ValidationError("with port 0, the port of the gateway is not known")
-        }
-        // The certificate is for the name that clients use, not for the address of a probe on the same machine.
-        let request = HTTPRequest(
-            url: address + (ready ? "/readyz" : "/healthz"),
-            timeout: .seconds(3),
-            verifiesCertificate: false
-        )
-        do throws(Failure) {
+        do {
+            // The certificate is for the name that clients use, not for the address of a probe on the same machine.
+            let request = HTTPRequest(
+                url: try settings.probeAddress() + (ready ? "/readyz" : "/healthz"),
+                timeout: .seconds(3),
+                verifiesCertificate: false,
+                usesProxy: false
+            )
             let answer = try request.answer()
-            guard answer.status == 200 else { throw .refused(answer.problem) }
+            guard answer.status == 200 else { throw answer.failure }
         } catch {
             Output.report("\(error)")
             // Container engines reserve other codes.

@@ -26,4 +26,14 @@ struct SettingsOptions: ParsableArguments {
             throw ValidationError("\(error)")
         }
     }
+
+    /// Returns the base URL of the gateway for probes on the same machine.
+    func probeAddress() throws(ConfigurationError) -> String {
+        let environment = ProcessInfo.processInfo.environment
+        return try GatewaySettings.probeAddress(
+            flags: flags.values,
+            environment: environment,
+            file: config ?? environment["COATY_GATEWAY_CONFIG"]
+        )
+    }
 }

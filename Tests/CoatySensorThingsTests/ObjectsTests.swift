@@ -46,6 +46,21 @@ import Testing
         #expect(type(of: received) == Thing.self)
     }
 
+    /// `IgnoreInvalid` in a type of an application.
+    @Test func invalidPropertiesOfApplicationsAreIgnored() throws {
+        struct Lamp: CoatyContent {
+            static let objectType = "com.example.Lamp"
+            @IgnoreInvalid var watts: Double?
+        }
+        for member in ["", #","watts":"many""#, #","watts":null"#] {
+            let text =
+                #"{"coreType":"CoatyObject","objectType":"com.example.Lamp","objectId":"o","name":"n"\#(member)}"#
+            let lamp = try PayloadCoder.decode(CoatyValue<Lamp>.self, from: text)
+            #expect(lamp.watts == nil && lamp.unknown.isEmpty)
+            #expect(try !PayloadCoder.encode(lamp).contains("watts"))
+        }
+    }
+
     @Test func thing() throws {
         let locationId = try #require(CoatyUUID(uuidString: "14119642-ee6a-4596-bf34-d8a3436290d3"))
         let received = try exchange(

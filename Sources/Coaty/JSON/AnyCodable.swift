@@ -178,6 +178,7 @@ extension AnyCodable: Codable {
     /// Decodes any JSON value.
     public init(from decoder: any Decoder) throws {
         if let decoder = decoder as? JSONValueDecoder {
+            decoder.noteAll()
             self = decoder.json.map { AnyCodable($0) } ?? .null
             return
         }

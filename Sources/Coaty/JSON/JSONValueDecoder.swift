@@ -16,8 +16,8 @@ final class JSONValueDecoder: Decoder {
     let json: JSONView?
     private let parent: JSONValueDecoder?
     private let key: (any CodingKey)?
-    /// The places of the members that were looked up; nil if they are not recorded.
-    private var lookedUp: Set<Int>?
+    /// The members that were looked up; nil if they are not recorded.
+    private var lookedUp: LookedUpMembers?
 
     /// Creates a decoder of a value, whose coding path is empty.
     init(_ json: JSONView) {
@@ -32,27 +32,25 @@ final class JSONValueDecoder: Decoder {
         self.key = key
     }
 
-    /// Returns a decoder of the same value that records which members are looked up. What another decoder decodes, such
-    /// as Foundation's, is written as JSON first; the coding paths of errors then begin at the value.
-    static func recording(_ other: any Decoder) throws -> JSONValueDecoder {
-        let decoder =
-            if let decoder = other as? JSONValueDecoder {
-                JSONValueDecoder(decoder.json, in: decoder.parent, decoder.key)
-            } else {
-                JSONValueDecoder(try JSONDocument(encoding: AnyCodable(from: other)).root)
-            }
-        decoder.lookedUp = Set(minimumCapacity: 16)
+    /// Returns a decoder of the same value that records which members are looked up. A decoder that records already
+    /// records these too.
+    func recording() -> JSONValueDecoder {
+        let decoder = JSONValueDecoder(json, in: parent, key)
+        decoder.lookedUp = lookedUp ?? LookedUpMembers()
         return decoder
     }
 
     /// Records that a member was looked up.
-    func note(_ member: JSONView) { lookedUp?.insert(member.index) }
+    func note(_ member: JSONView) { lookedUp?.places.insert(member.index) }
 
-    /// The members of the object that were not looked up, since ``recording(_:)``.
+    /// Records that the whole value was read.
+    func noteAll() { lookedUp?.areAll = true }
+
+    /// The members of the object that were not looked up, since ``recording()``.
     var unread: [String: AnyCodable] {
-        guard let json, let lookedUp, json.kind == .object else { return [:] }
+        guard let json, let lookedUp, !lookedUp.areAll else { return [:] }
         var members: [String: AnyCodable] = [:]
-        for (key, value) in json.members where !lookedUp.contains(value.index) {
+        for (key, value) in json.members where !lookedUp.places.contains(value.index) {
             // Of members with the same name only the last one is looked up.
             guard let name = key.string, json.member(named: name)?.index == value.index else { continue }
             members[name] = AnyCodable(value)
@@ -90,6 +88,13 @@ final class JSONValueDecoder: Decoder {
     func decoder(of part: JSONView?, _ key: any CodingKey) -> JSONValueDecoder {
         JSONValueDecoder(part, in: self, key)
     }
+}
+
+/// The members of an object that a decoder was asked for.
+private final class LookedUpMembers {
+    /// The indexes of their values.
+    var places = Set<Int>(minimumCapacity: 16)
+    var areAll = false
 }
 
 /// The values that JSON represents without structure. `key` is the key of the value in the decoder's value, for

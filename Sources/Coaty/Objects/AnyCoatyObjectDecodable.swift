@@ -20,8 +20,8 @@ public struct AnyCoatyObjectDecodable: Decodable {
             return
         }
         let coreType = try discriminators.decode(CoreType.self, forKey: .name("coreType"))
-        let recording = try JSONValueDecoder.recording(decoder)
-        object = try coreType.objectClass.init(from: recording)
-        object.custom = recording.unread
+        let (object, unknown) = try decoder.unknownProperties { try coreType.objectClass.init(from: $0) }
+        object.custom = unknown
+        self.object = object
     }
 }

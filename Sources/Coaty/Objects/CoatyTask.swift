@@ -33,7 +33,8 @@ open class CoatyTask: ContentObject<TaskContent> {
         ]
     }
 
-    /// The requirements of the task, as plain JSON values. Encoding throws if JSON can't represent one.
+    /// The requirements of the task, as plain JSON values. They are converted when they
+    /// are set; encoding throws if JSON can't represent one.
     public var requirements: [String: Any]? {
         get { content.requirements?.mapValues(\.value) }
         set { content.requirements = newValue.map(AnyCodable.members) }

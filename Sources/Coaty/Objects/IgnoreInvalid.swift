@@ -24,13 +24,15 @@ public struct IgnoreInvalid<Value: Codable & Sendable>: Codable, Sendable {
 // Synthesized coding calls these, so that an absent value is an absent key.
 
 extension KeyedDecodingContainer {
-    func decode<Value>(_ type: IgnoreInvalid<Value>.Type, forKey key: Key) throws -> IgnoreInvalid<Value> {
+    /// Decodes a value that may be absent or of another type.
+    public func decode<Value>(_ type: IgnoreInvalid<Value>.Type, forKey key: Key) throws -> IgnoreInvalid<Value> {
         IgnoreInvalid(wrappedValue: try? decode(Value.self, forKey: key))
     }
 }
 
 extension KeyedEncodingContainer {
-    mutating func encode<Value>(_ property: IgnoreInvalid<Value>, forKey key: Key) throws {
+    /// Encodes a value if there is one.
+    public mutating func encode<Value>(_ property: IgnoreInvalid<Value>, forKey key: Key) throws {
         try encodeIfPresent(property.wrappedValue, forKey: key)
     }
 }

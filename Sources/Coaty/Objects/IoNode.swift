@@ -9,7 +9,8 @@ open class IoNode: CoatyObject {
     public var ioSources: [IoSource]
     /// The actors; encoded even if empty.
     public var ioActors: [IoActor]
-    /// Properties for routing rules, as plain JSON values. Encoding throws if JSON can't represent one.
+    /// Properties for routing rules, as plain JSON values. They are converted when they
+    /// are set; encoding throws if JSON can't represent one.
     public var characteristics: [String: Any]? {
         get { jsonCharacteristics?.mapValues(\.value) }
         set { jsonCharacteristics = newValue.map(AnyCodable.members) }

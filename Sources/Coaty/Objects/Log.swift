@@ -29,13 +29,14 @@ open class Log: ContentObject<LogContent> {
         try super.init(from: decoder)
     }
 
-    /// Further dimensions of the entry, as plain JSON values. Encoding throws if JSON can't represent one.
+    /// Further dimensions of the entry, as plain JSON values. They are converted when they
+    /// are set; encoding throws if JSON can't represent one.
     public var logLabels: [String: Any]? {
         get { content.logLabels?.mapValues(\.value) }
         set { content.logLabels = newValue.map(AnyCodable.members) }
     }
 
-    /// The host that created the entry. It is not encoded if it has no properties.
+    /// The host that created the entry. One without properties is not encoded, unless it was received.
     public var logHost: LogHost {
         get { content.logHost ?? LogHost() }
         set { content.logHost = newValue == LogHost() ? nil : newValue }

@@ -8,7 +8,7 @@
 /// ```
 ///
 /// It encodes an object. Its properties must not have the names of the properties in ``ObjectCore``, nor `core`,
-/// `content` or `unknown`.
+/// `content`, `custom` or `unknown`.
 public protocol CoatyContent: Codable, Sendable {
     /// The object type, for example `com.example.Job`.
     static var objectType: String { get }
@@ -74,21 +74,27 @@ extension CoatyValue: Equatable where Content: Equatable {}
 extension CoatyValue: Hashable where Content: Hashable {}
 
 extension CoatyValue: Codable {
-    /// Decodes an object. What the content does not look up is unknown.
+    /// Decodes an object. Members that the content neither looks up nor encodes are kept in ``unknown``.
     ///
     /// - Throws: `DecodingError`, also if the object has another type.
     public init(from decoder: any Decoder) throws {
-        let decoder = try JSONValueDecoder.recording(decoder)
-        core = try ObjectCore(from: decoder)
-        guard core.objectType == Content.objectType, core.coreType == Content.coreType else {
-            let reason = "expected \(Content.objectType), not \(core.objectType) of \(core.coreType.rawValue)"
-            throw DecodingError.typeMismatch(
-                Self.self,
-                .init(codingPath: decoder.codingPath, debugDescription: reason)
-            )
+        var core: ObjectCore?
+        (content, unknown) = try decoder.unknownProperties { decoder in
+            let properties = try ObjectCore(from: decoder)
+            guard properties.objectType == Content.objectType, properties.coreType == Content.coreType else {
+                let found = "\(properties.objectType) of \(properties.coreType.rawValue)"
+                throw DecodingError.typeMismatch(
+                    Self.self,
+                    .init(
+                        codingPath: decoder.codingPath,
+                        debugDescription: "expected \(Content.objectType), not \(found)"
+                    )
+                )
+            }
+            core = properties
+            return try Content(from: decoder)
         }
-        content = try Content(from: decoder)
-        unknown = decoder.unread
+        self.core = try core ?? ObjectCore(from: decoder)
     }
 
     /// Encodes the object.

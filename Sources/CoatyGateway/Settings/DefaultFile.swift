@@ -4,12 +4,12 @@ extension GatewaySettings {
         let settings = all.map { setting in
             """
             \(comment(setting.help))
-            #\(setting.name):\(setting.defaultText.map { " " + quoted($0) } ?? "")
+            #\(setting.name): \(setting.defaultText.map(quoted) ?? "# \(setting.placeholder)")
             """
         }
         return """
-            # Settings of coaty-gateway. Each is also a flag (--host) and an environment variable (COATY_GATEWAY_HOST), which
-            # override this file. docs/configuration.md describes them.
+            # Settings of coaty-gateway. Each is also an environment variable (COATY_GATEWAY_HOST), and all but token are flags
+            # (--host); both override this file. docs/configuration.md describes them. A setting without a default has no value here.
 
             \(settings.joined(separator: "\n\n"))
 
@@ -38,19 +38,5 @@ extension GatewaySettings {
             }
         }
         return lines.map { "# " + $0 }.joined(separator: "\n")
-    }
-
-    /// The base URL of the gateway for probes on the same machine: the plain port if there is one; nil if its port is not
-    /// known before it starts.
-    public var probeAddress: String? {
-        if let plainPort = transport.plainPort { return plainPort == 0 ? nil : "http://127.0.0.1:\(plainPort)" }
-        guard port != 0 else { return nil }
-        let name =
-            switch host {
-            case "0.0.0.0": "127.0.0.1"
-            case "::": "[::1]"
-            default: host.contains(":") ? "[\(host)]" : host
-            }
-        return "\(transport.tls == nil ? "http" : "https")://\(name):\(port)"
     }
 }

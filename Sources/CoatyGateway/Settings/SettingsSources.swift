@@ -29,18 +29,7 @@ extension GatewaySettings {
         let entries = file?.entries ?? [:]
         routing = file?.routing ?? .init()
         accessConfiguration = file?.access
-        for setting in Self.all {
-            let names = [setting.name, setting.formerName].compactMap(\.self)
-            if let name = names.first(where: { flags[$0] != nil }), let value = flags[name] {
-                try apply(setting, value, from: "--\(name)")
-            } else if let name = names.map(Setting.environmentVariable).first(where: { environment[$0] != nil }),
-                let value = environment[name]
-            {
-                try apply(setting, value, from: name)
-            } else if let name = names.first(where: { entries[$0] != nil }), let entry = entries[name] {
-                try apply(setting, entry.value, from: "\(entry.place): \(name)")
-            }
-        }
+        for setting in Self.all { try apply(setting, flags, environment, entries) }
         guard limits.clientMemory >= limits.minimumClientMemory else {
             throw conflict(
                 ["maximum-memory", "maximum-outbox-bytes", "maximum-replay-memory"],
@@ -135,6 +124,25 @@ extension GatewaySettings {
             _ = try MDNSAnnouncement(host: embeddedBrokerListen.host, port: embeddedBrokerListen.port)
         } catch {
             throw conflict(["embedded-broker-listen", "embedded-broker-announcement"], "\(error)")
+        }
+    }
+
+    /// Applies a setting from the first of the sources that has it.
+    mutating func apply(
+        _ setting: Setting,
+        _ flags: [String: String],
+        _ environment: [String: String],
+        _ entries: [String: ConfigurationFile.Entry]
+    ) throws(ConfigurationError) {
+        let names = [setting.name, setting.formerName].compactMap(\.self)
+        if let name = names.first(where: { flags[$0] != nil }), let value = flags[name] {
+            try apply(setting, value, from: "--\(name)")
+        } else if let name = names.map(Setting.environmentVariable).first(where: { environment[$0] != nil }),
+            let value = environment[name]
+        {
+            try apply(setting, value, from: name)
+        } else if let name = names.first(where: { entries[$0] != nil }), let entry = entries[name] {
+            try apply(setting, entry.value, from: "\(entry.place): \(name)")
         }
     }
 

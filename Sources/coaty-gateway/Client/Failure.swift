@@ -1,20 +1,21 @@
 import ArgumentParser
 import Foundation
 
-/// Why a client command fails, and its exit code.
+/// The failure of a client command, with its exit code.
 enum Failure: Error, CustomStringConvertible {
     /// The gateway, or the agent that was called, refused the request.
     case refused(String)
     /// No agent responded in time.
     case noResponse
     /// The gateway can't be reached.
-    case unreachable(url: String, reason: String)
+    case unreachable(String)
+    /// Something responds that is not a gateway, or can't be trusted.
+    case notAGateway(String)
 
     var description: String {
         switch self {
-        case .refused(let reason): reason
+        case .refused(let reason), .unreachable(let reason), .notAGateway(let reason): reason
         case .noResponse: "no agent responded in time"
-        case .unreachable(let url, let reason): "\(url): \(reason)"
         }
     }
 
@@ -23,7 +24,7 @@ enum Failure: Error, CustomStringConvertible {
         case .refused: ExitCode(1)
         case .noResponse: ExitCode(3)
         // EX_UNAVAILABLE of sysexits.h.
-        case .unreachable: ExitCode(69)
+        case .unreachable, .notAGateway: ExitCode(69)
         }
     }
 
@@ -34,10 +35,13 @@ enum Failure: Error, CustomStringConvertible {
           3   no agent responded in time
           64  invalid arguments
           69  the gateway can't be reached
+          74  standard output can't be written
         """
 
     /// Runs the work of a command; prints its failure, and exits with the code.
     static func reported(_ work: () throws -> Void) throws {
+        // A closed pipe is an error of a write.
+        signal(SIGPIPE, SIG_IGN)
         do {
             try work()
         } catch let failure as Failure {
@@ -49,22 +53,28 @@ enum Failure: Error, CustomStringConvertible {
 
 /// Lines on standard output, each written at once, and on standard error.
 enum Output {
+    /// EX_IOERR of sysexits.h.
+    private static let ioError: Int32 = 74
+
+    /// Writes a line. Ends the command if that fails.
     static func line(_ bytes: some Sequence<UInt8>) {
         var line = Data(bytes)
         line.append(UInt8(ascii: "\n"))
-        write(line, to: .standardOutput)
-    }
-
-    static func report(_ text: String) {
-        write(Data("coaty-gateway: \(text)\n".utf8), to: .standardError)
-    }
-
-    /// Ends the command if the reader is gone: nothing that follows would be read either.
-    private static func write(_ data: Data, to file: FileHandle) {
         do {
-            try file.write(contentsOf: data)
+            try FileHandle.standardOutput.write(contentsOf: line)
         } catch {
-            exit(1)
+            report("standard output can't be written")
+            exit(ioError)
         }
+    }
+
+    /// Writes a message on standard error. Its control characters, which a terminal would obey, are replaced.
+    static func report(_ text: String) {
+        let text = String(
+            text.map {
+                $0.isNewline || $0.unicodeScalars.contains { $0.value < 0x20 || 0x7F...0x9F ~= $0.value } ? "?" : $0
+            }
+        )
+        try? FileHandle.standardError.write(contentsOf: Data("coaty-gateway: \(text)\n".utf8))
     }
 }

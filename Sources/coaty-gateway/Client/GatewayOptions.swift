@@ -18,9 +18,27 @@ struct GatewayOptions: ParsableArguments {
     var caFile: String?
 
     func validate() throws {
-        guard url.hasPrefix("http://") || url.hasPrefix("https://") else {
-            throw ValidationError("--url must begin with http:// or https://")
+        guard let address = URLComponents(string: url), let scheme = address.scheme?.lowercased(),
+            ["http", "https"].contains(scheme), let host = address.host, !host.isEmpty, address.user == nil,
+            address.password == nil, address.query == nil, address.fragment == nil
+        else {
+            throw ValidationError("--url must be http[s]://host[:port][/path]")
         }
+        guard secret?.utf8.allSatisfy({ 0x21...0x7E ~= $0 }) ?? true else {
+            throw ValidationError("the token must be visible ASCII characters")
+        }
+    }
+
+    /// The access token; nil if there is none.
+    private var secret: String? {
+        let token = token ?? ProcessInfo.processInfo.environment["COATY_GATEWAY_TOKEN"]
+        return token?.isEmpty == false ? token : nil
+    }
+
+    /// Whether the address is one of this machine, which a proxy can't reach.
+    private var isLoopback: Bool {
+        let host = URLComponents(string: url)?.host?.lowercased() ?? ""
+        return host == "localhost" || host.hasPrefix("127.") || host == "[::1]" || host == "::1"
     }
 
     /// Returns a request.
@@ -35,9 +53,8 @@ struct GatewayOptions: ParsableArguments {
         let base = url.hasSuffix("/") ? String(url.dropLast()) : url
         var request = HTTPRequest(url: base + path + (pairs.isEmpty ? "" : "?" + pairs.joined(separator: "&")))
         request.authorities = caFile
-        if let token = token ?? ProcessInfo.processInfo.environment["COATY_GATEWAY_TOKEN"] {
-            request.headers.append("Authorization: Bearer \(token)")
-        }
+        request.usesProxy = !isLoopback
+        if let secret { request.headers.append("Authorization: Bearer \(secret)") }
         if let accept { request.headers.append("Accept: \(accept)") }
         return request
     }
@@ -61,9 +78,9 @@ struct GatewayOptions: ParsableArguments {
 
 extension HTTPRequest {
     /// Adds a JSON body.
-    mutating func post(_ body: String, type: String = "application/json") {
+    mutating func post(_ body: [UInt8], type: String = "application/json") {
         method = "POST"
         headers.append("Content-Type: \(type)")
-        self.body = Array(body.utf8)
+        self.body = body
     }
 }

@@ -19,40 +19,54 @@ struct HTTPRequest {
     /// PEM file of the authorities that sign the gateway's certificate; nil for the system's.
     var authorities: String?
     var verifiesCertificate = true
+    /// Whether a proxy of the environment is used.
+    var usesProxy = true
 
     /// A response that was read as a whole.
     struct Answer {
         let status: Int
         let body: [UInt8]
 
-        /// The reason of a refusal: that of a problem (RFC 9457), or the status.
-        var problem: String {
+        /// The failure: that of a problem (RFC 9457), or a response that no gateway sends.
+        var failure: Failure {
             guard let json = try? JSONDocument(body).root, let title = json["title"]?.string else {
-                return "the status of the response is \(status)"
+                // Of a proxy in front of the gateway.
+                if 502...504 ~= status { return .unreachable("the status of the response is \(status)") }
+                return .notAGateway("the response with the status \(status) is not that of a gateway")
             }
-            return "\(json["detail"]?.string ?? title) (\(status))"
+            return .refused("\(json["detail"]?.string ?? title) (\(status))")
+        }
+
+        /// The JSON of a successful response.
+        ///
+        /// - Throws: ``failure``
+        func json() throws(Failure) -> JSONView {
+            guard status == 200, let json = try? JSONDocument(body).root else { throw failure }
+            return json
         }
     }
 
     /// Sends the request, and reads the whole response.
     ///
-    /// - Throws: ``Failure/unreachable(url:reason:)``
+    /// - Throws: ``Failure/unreachable(_:)``, ``Failure/notAGateway(_:)``
     func answer() throws(Failure) -> Answer {
-        try perform(Transfer(onLine: nil))
+        try perform(Transfer(mediaType: nil) { _ in true })
     }
 
-    /// Sends the request, and passes each line of a successful response on when it arrives, without its line end.
+    /// Sends the request, and passes each line of a successful response of a media type on when it arrives, without its
+    /// line end.
     ///
     /// - Parameter onLine: returns whether to continue.
     /// - Returns: the response, without a body if its lines were passed on.
-    /// - Throws: ``Failure/unreachable(url:reason:)``, also if the connection ends within the response.
-    func lines(_ onLine: @escaping (ArraySlice<UInt8>) -> Bool) throws(Failure) -> Answer {
-        try perform(Transfer(onLine: onLine))
+    /// - Throws: ``Failure/unreachable(_:)``, also if the connection ends within the response;
+    ///   ``Failure/notAGateway(_:)``
+    func lines(of mediaType: String, _ onLine: @escaping (ArraySlice<UInt8>) -> Bool) throws(Failure) -> Answer {
+        try perform(Transfer(mediaType: mediaType, onLine))
     }
 
     private func perform(_ transfer: Transfer) throws(Failure) -> Answer {
         guard Self.isReady, let handle = curl_easy_init() else {
-            throw .unreachable(url: url, reason: "libcurl can't be used")
+            throw .unreachable("libcurl can't be used")
         }
         defer { curl_easy_cleanup(handle) }
         transfer.handle = handle
@@ -74,6 +88,7 @@ struct HTTPRequest {
                     timeout.map { Int($0 / .milliseconds(1)) } ?? 0,
                     authorities,
                     verifiesCertificate ? 1 : 0,
+                    usesProxy ? 1 : 0,
                     { data, _, count, context in
                         guard let context else { return 0 }
                         let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
@@ -85,8 +100,13 @@ struct HTTPRequest {
             }
         }
         guard code == CURLE_OK || transfer.isEnded else {
-            let reason = transfer.isTooLarge ? "the response is too large" : String(cString: curl_easy_strerror(code))
-            throw .unreachable(url: url, reason: reason)
+            if transfer.isTooLarge { throw .notAGateway("\(url): the response is too large") }
+            let reason = "\(url): \(String(cString: curl_easy_strerror(code)))"
+            switch code {
+            case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_URL_MALFORMAT:
+                throw .notAGateway(reason)
+            default: throw .unreachable(reason)
+            }
         }
         transfer.endLine()
         return Answer(status: Int(ccurl_status(handle)), body: transfer.bytes)
@@ -100,15 +120,25 @@ struct HTTPRequest {
         private(set) var isTooLarge = false
         /// Whether ``onLine`` has ended the transfer.
         private(set) var isEnded = false
-        private let onLine: ((ArraySlice<UInt8>) -> Bool)?
+        /// The media type of responses whose lines are passed on; nil if no response is.
+        private let mediaType: String?
+        private let onLine: (ArraySlice<UInt8>) -> Bool
 
-        init(onLine: ((ArraySlice<UInt8>) -> Bool)?) {
+        init(mediaType: String?, _ onLine: @escaping (ArraySlice<UInt8>) -> Bool) {
+            self.mediaType = mediaType
             self.onLine = onLine
+        }
+
+        private var hasLines: Bool {
+            guard let mediaType, let handle, ccurl_status(handle) == 200, let type = ccurl_media_type(handle) else {
+                return false
+            }
+            return String(cString: type).hasPrefix(mediaType)
         }
 
         /// Returns whether to continue.
         func receive(_ data: UnsafeRawBufferPointer) -> Bool {
-            guard let onLine, let handle, ccurl_status(handle) < 300 else {
+            guard hasLines else {
                 bytes += data
                 isTooLarge = bytes.count > HTTPRequest.maximumBody
                 return !isTooLarge
@@ -131,7 +161,7 @@ struct HTTPRequest {
 
         /// Passes the last line on, which may have no line end.
         func endLine() {
-            guard let onLine, let handle, ccurl_status(handle) < 300, !isEnded, !bytes.isEmpty else { return }
+            guard hasLines, !isEnded, !bytes.isEmpty else { return }
             let line = bytes
             bytes = []
             isEnded = !onLine(line[...])

@@ -7,8 +7,8 @@ struct ObserveCommand: ParsableCommand {
         commandName: "observe",
         abstract: "Observe events, and print each as a line of JSON.",
         discussion: """
-            If the connection ends, the command connects again, and resumes after the last printed event. A line {"op":"gap",…} \
-            means that events may be missing.
+            Each line is a frame of docs/websocket.md. If the connection ends, the command connects again, and resumes after the \
+            last frame; {"op":"gap",…} means that events may be missing. States, such as those of routing, are printed again.
 
             EXAMPLES:
               coaty-gateway observe advertise objectType=com.example.Job
@@ -54,25 +54,34 @@ struct ObserveCommand: ParsableCommand {
             let headers = request.headers
             let stream = FrameStream(cursor: since, remaining: count)
             var delay = Self.minimumDelay
-            while !stream.isEnded {
+            while true {
                 request.headers = headers + (stream.cursor.map { ["Last-Event-ID: \($0)"] } ?? [])
-                let frames = stream.frames
-                do throws(Failure) {
-                    let answer = try request.lines(stream.receive)
-                    // 429 and 5xx end; other problems remain.
-                    guard answer.status == 200 || stream.hasBegun && (answer.status == 429 || answer.status >= 500)
-                    else {
-                        throw .refused(answer.problem)
-                    }
-                } catch {
-                    guard case .unreachable = error, stream.hasBegun else { throw error }
-                }
-                if let problem = stream.problem { throw Failure.refused(problem) }
+                let events = stream.events
+                let reason = try Self.observe(request, stream)
                 guard !stream.isEnded else { return }
-                delay = stream.frames > frames ? Self.minimumDelay : min(delay * 2, Self.maximumDelay)
-                Output.report("the connection has ended; connecting again")
-                Thread.sleep(forTimeInterval: delay / .seconds(1))
+                delay = stream.events > events ? Self.minimumDelay : min(delay * 2, Self.maximumDelay)
+                let pause = max(delay, stream.takeRetryDelay())
+                Output.report("\(reason); connecting again in \(pause)")
+                Thread.sleep(forTimeInterval: pause / .seconds(1))
             }
+        }
+    }
+
+    /// Reads the stream until the connection ends.
+    ///
+    /// - Returns: the reason why it has ended.
+    /// - Throws: a failure that another connection would have too.
+    private static func observe(_ request: HTTPRequest, _ stream: FrameStream) throws(Failure) -> String {
+        do throws(Failure) {
+            let answer = try request.lines(of: "text/event-stream", stream.receive)
+            if let problem = stream.problem { throw .refused(problem) }
+            guard answer.status != 200 || !answer.body.isEmpty else { return "the gateway has closed the stream" }
+            // 429 and 5xx are temporary.
+            guard stream.hasBegun, answer.status == 429 || answer.status >= 500 else { throw answer.failure }
+            return "\(answer.failure)"
+        } catch {
+            guard case .unreachable(let reason) = error, stream.hasBegun else { throw error }
+            return reason
         }
     }
 
@@ -90,13 +99,21 @@ private final class FrameStream {
     private(set) var isEnded = false
     /// The problem with which the gateway has ended the subscription.
     private(set) var problem: String?
-    /// Number of frames.
-    private(set) var frames = 0
+    /// Number of events.
+    private(set) var events = 0
+    /// The time to wait before the next connection, as the gateway asks for.
+    private var retryDelay = Duration.zero
     private var remaining: Int?
 
     init(cursor: String?, remaining: Int?) {
         self.cursor = cursor
         self.remaining = remaining
+    }
+
+    /// Returns the time that the gateway has asked to wait before the next connection.
+    func takeRetryDelay() -> Duration {
+        defer { retryDelay = .zero }
+        return retryDelay
     }
 
     /// Handles a line; returns whether to continue. The gateway writes the data of each frame on one line.
@@ -105,19 +122,22 @@ private final class FrameStream {
         guard line.starts(with: "data: ".utf8), let frame = try? JSONDocument(Array(line.dropFirst(6))).root else {
             return true
         }
-        frames += 1
+        if let next = frame["cursor"]?.string { cursor = next }
         switch frame["op"]?.string {
         case "ok": return true
         case "error":
             problem = frame["detail"]?.string ?? frame["title"]?.string ?? "unknown error"
             return false
-        default: Output.line(frame.bytes)
+        case "event":
+            events += 1
+            if let left = remaining {
+                remaining = left - 1
+                isEnded = left == 1
+            }
+        default:
+            if let milliseconds = frame["retryAfter"]?.number { retryDelay = .milliseconds(min(milliseconds, 600_000)) }
         }
-        if let next = frame["cursor"]?.string { cursor = next }
-        if frame["op"]?.string == "event", let left = remaining {
-            remaining = left - 1
-            isEnded = left == 1
-        }
+        Output.line(frame.bytes)
         return !isEnded
     }
 }

@@ -23,26 +23,37 @@ struct PublishCommand: ParsableCommand {
     @Argument(help: "Publications.")
     var publications: [String] = []
 
+    func validate() throws {
+        guard publications.allSatisfy({ !$0.allSatisfy(\.isWhitespace) }) else {
+            throw ValidationError("a publication must not be empty")
+        }
+    }
+
     func run() throws {
         try Failure.reported {
-            let lines = publications.isEmpty ? Array(AnyIterator { readLine() }) : publications
             var request = gateway.request("/v1/batch")
-            // Each argument is one line of NDJSON, also if it was written on several.
-            request.post(
-                lines.map { $0.replacing("\n", with: " ") }.joined(separator: "\n"),
-                type: "application/x-ndjson"
-            )
+            request.post(body, type: "application/x-ndjson")
             let answer = try request.answer()
-            guard answer.status == 200, let json = try? JSONDocument(answer.body).root, let results = json["results"]
-            else {
-                throw Failure.refused(answer.problem)
-            }
-            var refused = 0
+            guard let results = try answer.json()["results"] else { throw answer.failure }
+            var (count, refused) = (0, 0)
             for result in results.elements {
                 Output.line(result.bytes)
+                count += 1
                 if result["status"]?.number != 202 { refused += 1 }
             }
-            if refused > 0 { throw Failure.refused("\(refused) of \(lines.count) publications were refused") }
+            if count == 0 { throw Failure.refused("there is no publication on standard input") }
+            if refused > 0 { throw Failure.refused("\(refused) of \(count) publications were refused") }
+        }
+    }
+
+    /// The publications, one in each line. An argument may have several lines.
+    private var body: [UInt8] {
+        get {
+            guard !publications.isEmpty else { return Array(FileHandle.standardInput.readDataToEndOfFile()) }
+            let lines = publications.map { text in
+                text.utf8.map { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") ? UInt8(ascii: " ") : $0 }
+            }
+            return Array(lines.joined(separator: [UInt8(ascii: "\n")]))
         }
     }
 }

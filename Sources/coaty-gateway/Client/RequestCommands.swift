@@ -14,6 +14,10 @@ struct ResponseOptions: ParsableArguments {
 
     @OptionGroup(title: "Gateway") var gateway: GatewayOptions
 
+    func validate() throws {
+        if let limit, limit < 0 { throw ValidationError("--limit must be at least 0") }
+    }
+
     /// Sends the request, and prints each response as a line of JSON.
     func send(_ path: String, _ body: String) throws {
         try Failure.reported {
@@ -22,9 +26,9 @@ struct ResponseOptions: ParsableArguments {
                 query: [("timeout", timeout), ("limit", limit.map(String.init)), ("until", until)],
                 accept: "application/x-ndjson"
             )
-            request.post(body)
+            request.post(Array(body.utf8))
             var (count, problem): (Int, String?) = (0, nil)
-            let answer = try request.lines { line in
+            let answer = try request.lines(of: "application/x-ndjson") { line in
                 guard let frame = try? JSONDocument(Array(line)).root else { return true }
                 switch frame["op"]?.string {
                 case "response":
@@ -38,7 +42,7 @@ struct ResponseOptions: ParsableArguments {
                 }
                 return true
             }
-            guard answer.status == 200 else { throw Failure.refused(answer.problem) }
+            guard answer.status == 200, answer.body.isEmpty else { throw answer.failure }
             if let problem { throw Failure.refused(problem) }
             if count == 0 { throw Failure.noResponse }
         }

@@ -21,10 +21,7 @@ struct AgentsCommand: ParsableCommand {
     func run() throws {
         try Failure.reported {
             let answer = try gateway.request("/v1/agents", query: [("online", online ? "true" : nil)]).answer()
-            guard answer.status == 200, let json = try? JSONDocument(answer.body).root, let agents = json["agents"]
-            else {
-                throw Failure.refused(answer.problem)
-            }
+            guard let agents = try answer.json()["agents"] else { throw answer.failure }
             for agent in agents.elements { Output.line(agent.bytes) }
         }
     }
@@ -46,9 +43,7 @@ struct StatusCommand: ParsableCommand {
 
     func run() throws {
         try Failure.reported {
-            let answer = try gateway.request("/v1/status").answer()
-            guard answer.status == 200 else { throw Failure.refused(answer.problem) }
-            Output.line(answer.body)
+            Output.line(try gateway.request("/v1/status").answer().json().bytes)
         }
     }
 }

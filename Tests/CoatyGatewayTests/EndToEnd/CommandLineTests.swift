@@ -71,7 +71,7 @@ import Testing
         let file = FileManager.default.temporaryDirectory.appending(path: "default-\(UUID().uuidString).yaml")
         defer { try? FileManager.default.removeItem(at: file) }
         // As it is, and with all settings that have a default.
-        for text in [text, text.replacing(/(?m)^#([a-z-]+: .+)$/) { String($0.output.1) }] {
+        for text in [text, text.replacing(/(?m)^#([a-z-]+: [^#\n].*)$/) { String($0.output.1) }] {
             try text.write(to: file, atomically: true, encoding: .utf8)
             let result = try run(["check-config", "--config", file.path])
             #expect(result.status == 0 && result.lines.isEmpty, "\(result.errors)")
@@ -96,7 +96,24 @@ import Testing
         #expect(try gateway.stop() == 0)
         let result = try run(["healthcheck", "--port", "\(gateway.port)"])
         #expect(result.status == 1 && result.errors.contains("Couldn't connect to server"))
-        #expect(try run(["healthcheck", "--port", "0"]).status == 64)
+        #expect(try run(["healthcheck", "--port", "0"]).status == 1)
+    }
+
+    /// The prober of a container knows only the environment, not the arguments of the gateway.
+    @Test func healthcheckNeedsOnlyTheSettingsOfTheAddress() throws {
+        let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"])
+        let port = "\(gateway.port)"
+        for (name, value) in [
+            ("COATY_GATEWAY_BROKER_USER", "u"), ("COATY_GATEWAY_CONFIG", "/none"), ("http_proxy", "http://127.0.0.1:1"),
+        ] {
+            let result = try run(["healthcheck"], environment: ["COATY_GATEWAY_PORT": port, name: value])
+            #expect(result.status == 0, "\(name): \(result.errors)")
+        }
+        let result = try run(
+            ["healthcheck", "--trusted-proxies", "127.0.0.1", "--proxy-protocol", "true"],
+            environment: ["COATY_GATEWAY_PORT": port]
+        )
+        #expect(result.status == 1 && result.errors.contains("--proxy-protocol: probes need plain-port"))
     }
 
     @Test func healthcheckWithoutItsBrokerIsHealthyButNotReady() throws {
@@ -136,7 +153,10 @@ import Testing
         #expect(try json(result.lines.first)["status"] as? Int == 202)
         #expect(try json(result.lines.last)["pointer"] as? String == "/event")
         #expect(result.errors == "coaty-gateway: 1 of 2 publications were refused\n")
-        #expect(try run(["publish", raw] + url).status == 0)
+        #expect(try run(["publish", raw.replacing("\n", with: "\r\n")] + url).lines.count == 1)
+        #expect(try run(["publish", ""] + url).status == 64)
+        let none = try run(["publish"] + url)
+        #expect(none.status == 1 && none.errors.contains("no publication on standard input"), "\(none)")
     }
 
     @Test func tokenIsReadFromTheEnvironment() throws {
@@ -150,6 +170,19 @@ import Testing
         #expect(refused.status == 1 && refused.errors.contains("(401)"))
         #expect(try run(status, environment: ["COATY_GATEWAY_TOKEN": token]).status == 0)
         #expect(try run(status + ["--token", token]).status == 0)
+        #expect(try run(status + ["--token", "a\r\nX: y"]).status == 64)
+    }
+
+    @Test func responsesOfOthersAreNotThoseOfAGateway() throws {
+        let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"])
+        let url = "http://127.0.0.1:\(gateway.port)"
+        // The console's page has the status 200.
+        for arguments in [["status", "--url", url + "/?"], ["status", "--url", "http://u:p@127.0.0.1"]] {
+            let result = try run(arguments)
+            #expect(result.status == 64 && result.lines.isEmpty, "\(result)")
+        }
+        let result = try run(["observe", "advertise", "--url", url + "/console"])
+        #expect(result.status != 0 && result.lines.isEmpty, "\(result)")
     }
 
     @Test func unreachableGatewaysHaveTheirOwnExitCode() throws {
@@ -180,6 +213,21 @@ import Testing
         // The new gateway has no events of before.
         #expect(frames.contains { $0["op"] as? String == "gap" })
         #expect(observer.log.contains("connecting again"))
+        #expect(!next.hasEnded)
+    }
+
+    @Test func observeReportsAGapBeforeTheFirstEvent() throws {
+        let broker = try BrokerProcess()
+        let arguments = ["--broker", "mqtt://127.0.0.1:\(broker.port)", "--access", "open"]
+        let gateway = try GatewayProcess(arguments)
+        let url = ["--url", "http://127.0.0.1:\(gateway.port)"]
+        let observer = try GatewayProcess(unready: ["observe", "raw", "topic=greenhouse/door"] + url)
+        try waitUntil("the observer has subscribed") {
+            try run(["status"] + url).lines.first?.contains(#""subscriptions":1"#) == true
+        }
+        #expect(try gateway.stop() == 0)
+        let next = try GatewayProcess(arguments, port: gateway.port)
+        try waitUntil("the observer has the gap") { observer.output.contains(#""op":"gap""#) }
         #expect(!next.hasEnded)
     }
 

@@ -23,6 +23,34 @@ private enum Plain: String, CoatyContent {
     case a
 }
 
+private struct Versioned: CoatyContent, Equatable {
+    static let objectType = "com.example.values.Versioned"
+    let schema: Int
+
+    init() { schema = 1 }
+
+    init(from decoder: any Decoder) { schema = 1 }
+}
+
+private struct Whole: CoatyContent {
+    static let objectType = "com.example.values.Whole"
+    var members: [String: AnyCodable]
+
+    init(members: [String: AnyCodable]) { self.members = members }
+
+    init(from decoder: any Decoder) throws {
+        guard case .object(let members) = try AnyCodable(from: decoder) else { throw CancellationError() }
+        self.members = members
+    }
+
+    func encode(to encoder: any Encoder) throws { try members.encode(to: encoder) }
+}
+
+private struct Dated: CoatyContent, Equatable {
+    static let objectType = "com.example.values.Dated"
+    var date: Date
+}
+
 private struct Sum: Codable {
     let a: Int
     let b: Int
@@ -52,14 +80,32 @@ private struct Sum: Codable {
     @Test func otherDecodersGiveTheSameValue() throws {
         let text = #"""
             {"coreType":"CoatyObject","name":"n","objectId":"o","objectType":"com.example.values.Job",\#
-            "rating":{"stars":[5,18446744073709551615,0.5]},"tags":null,"urgency":3}
+            "rating":{"stars":[5,18446744073709551615,0.5]},"tags":["a"],"urgency":3}
             """#
         let job: CoatyValue<Job> = try PayloadCoder.decode(from: text)
         #expect(try JSONDecoder().decode(CoatyValue<Job>.self, from: Data(text.utf8)) == job)
-        // `tags` is known, so that its absence is its only form.
         #expect(Array(job.unknown.keys) == ["rating"])
         let object = try JSONDecoder().decode(AnyCoatyObjectDecodable.self, from: Data(text.utf8)).object
         #expect(object.custom["rating"] == job.unknown["rating"] && object.custom["urgency"] == 3)
+    }
+
+    @Test func encodedPropertiesAreKnown() throws {
+        let value = CoatyValue(Versioned(), name: "n")
+        #expect(try PayloadCoder.decode(CoatyValue<Versioned>.self, from: PayloadCoder.encode(value)) == value)
+        let whole = CoatyValue(Whole(members: ["old": 3]), name: "n")
+        #expect(try PayloadCoder.decode(CoatyValue<Whole>.self, from: PayloadCoder.encode(whole)).unknown == [:])
+    }
+
+    /// The strategies of Foundation's coders apply.
+    @Test func otherCodersKeepTheirStrategies() throws {
+        let encoder = JSONEncoder()
+        encoder.dateEncodingStrategy = .iso8601
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .iso8601
+        let value = CoatyValue(Dated(date: Date(timeIntervalSince1970: 1)), name: "n")
+        let data = try encoder.encode(value)
+        #expect(String(decoding: data, as: UTF8.self).contains("1970-01-01T00:00:01Z"))
+        #expect(try decoder.decode(CoatyValue<Dated>.self, from: data) == value)
     }
 
     @Test func unknownPropertiesAreKept() throws {
