@@ -5,7 +5,7 @@ struct CheckConfigCommand: ParsableCommand {
         commandName: "check-config",
         abstract: "Check the settings without starting the gateway.",
         discussion: """
-            Reads the same flags, environment and file as "serve". Prints nothing and exits with 0 if they are valid; otherwise prints \
+            Reads the environment and the file like "serve". Prints nothing and exits with 0 if they are valid; otherwise prints \
             the place and the reason, and exits with 64. It opens no port, and reads no TLS files.
 
             EXAMPLE:
@@ -13,7 +13,7 @@ struct CheckConfigCommand: ParsableCommand {
             """
     )
 
-    @OptionGroup(title: "Settings") var settings: SettingsOptions
+    @OptionGroup var settings: SettingsOptions
 
     func run() throws { _ = try settings.validSettings() }
 }

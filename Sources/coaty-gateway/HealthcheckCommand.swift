@@ -6,10 +6,9 @@ struct HealthcheckCommand: ParsableCommand {
         commandName: "healthcheck",
         abstract: "Check whether the gateway on this machine runs.",
         discussion: """
-            Finds the address in the flags, the environment and the file of "serve": host, port, plain-port and the TLS settings. A \
-            port that is only a flag of "serve" is not known here: set COATY_GATEWAY_PORT instead. Exits with 0 if the gateway \
-            responds to /healthz, and with 1 otherwise. A gateway that requires client certificates or the PROXY protocol needs \
-            plain-port.
+            Finds the address in the environment and the file of "serve": host, port, plain-port and the TLS settings. If the port \
+            is a flag of "serve", set COATY_GATEWAY_PORT for this command. Exits with 0 if the gateway responds to /healthz, and \
+            with 1 otherwise. A gateway that requires client certificates or the PROXY protocol needs plain-port.
 
             EXAMPLE:
               coaty-gateway healthcheck --ready
@@ -19,7 +18,7 @@ struct HealthcheckCommand: ParsableCommand {
     @Flag(help: "Also check that the gateway is connected to its broker (/readyz).")
     var ready = false
 
-    @OptionGroup(title: "Settings") var settings: SettingsOptions
+    @OptionGroup var settings: SettingsOptions
 
     func run() throws {
         do {

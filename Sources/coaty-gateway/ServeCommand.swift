@@ -17,11 +17,13 @@ struct ServeCommand: AsyncParsableCommand {
             """
     )
 
-    @OptionGroup(title: "Settings") var options: SettingsOptions
+    @OptionGroup var options: SettingsOptions
+
+    @OptionGroup(title: "Settings") var flags: SettingFlags
 
     func run() async throws {
         Gateway.prepareProcess()
-        let settings = try options.validSettings()
+        let settings = try options.validSettings(flags: flags.values)
         LoggingSystem.bootstrap { LogControl.standard.handler(label: $0) }
         LogControl.standard.apply(settings.log)
         defer { LogControl.standard.finish() }
@@ -43,7 +45,7 @@ struct ServeCommand: AsyncParsableCommand {
         let gateway = try Gateway(
             settings: settings,
             logger: logger,
-            readSettings: { () throws(ConfigurationError) in try options.settings() },
+            readSettings: { () throws(ConfigurationError) in try options.settings(flags: flags.values) },
             onFailure: { failure.yield() }
         )
         let signals = TerminationSignals {

@@ -2,26 +2,21 @@ import ArgumentParser
 import CoatyGateway
 import Foundation
 
-/// The settings of the gateway: flags, environment and configuration file.
+/// The configuration file and the environment, from which the settings of the gateway come besides flags.
 struct SettingsOptions: ParsableArguments {
     @Option(help: "YAML file with settings (COATY_GATEWAY_CONFIG).", completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
-    @OptionGroup var flags: SettingFlags
+    private var file: String? { config ?? ProcessInfo.processInfo.environment["COATY_GATEWAY_CONFIG"] }
 
-    func settings() throws(ConfigurationError) -> GatewaySettings {
-        let environment = ProcessInfo.processInfo.environment
-        return try GatewaySettings(
-            flags: flags.values,
-            environment: environment,
-            file: config ?? environment["COATY_GATEWAY_CONFIG"]
-        )
+    func settings(flags: [String: String] = [:]) throws(ConfigurationError) -> GatewaySettings {
+        try GatewaySettings(flags: flags, environment: ProcessInfo.processInfo.environment, file: file)
     }
 
     /// Returns the settings, or the error that the command line reports.
-    func validSettings() throws -> GatewaySettings {
+    func validSettings(flags: [String: String] = [:]) throws -> GatewaySettings {
         do {
-            return try settings()
+            return try settings(flags: flags)
         } catch {
             throw ValidationError("\(error)")
         }
@@ -29,11 +24,6 @@ struct SettingsOptions: ParsableArguments {
 
     /// Returns the base URL of the gateway for probes on the same machine.
     func probeAddress() throws(ConfigurationError) -> String {
-        let environment = ProcessInfo.processInfo.environment
-        return try GatewaySettings.probeAddress(
-            flags: flags.values,
-            environment: environment,
-            file: config ?? environment["COATY_GATEWAY_CONFIG"]
-        )
+        try GatewaySettings.probeAddress(environment: ProcessInfo.processInfo.environment, file: file)
     }
 }

@@ -28,9 +28,10 @@ open class IoPoint: ContentObject<IoPointContent> {
         ]
     }
 
-    /// Decodes the properties that sources and actors have in common.
+    /// Decodes the properties that sources and actors have in common. A fractional rate is rounded up.
     public required init(from decoder: any Decoder) throws {
         try super.init(from: decoder)
+        content.updateRate = updateRate.map(Double.init)
     }
 
     /// The update rate as an interval in whole milliseconds, rounded up: the shortest interval between produced values,

@@ -12,14 +12,13 @@ extension GatewaySettings {
     ///
     /// - Throws: ``ConfigurationError`` if one of these settings is not valid, or probes can't use the address.
     public static func probeAddress(
-        flags: [String: String],
         environment: [String: String],
         file: String?
     ) throws(ConfigurationError) -> String {
         var settings = GatewaySettings()
         let entries = file.flatMap { try? ConfigurationFile(path: $0).entries } ?? [:]
         for setting in all where probed.contains(setting.name) {
-            try settings.apply(setting, flags, environment, entries)
+            try settings.apply(setting, [:], environment, entries)
         }
         return try settings.probeAddress
     }

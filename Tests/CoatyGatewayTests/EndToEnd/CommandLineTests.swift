@@ -23,6 +23,10 @@ import Testing
         )
     }
 
+    private static func port(_ gateway: GatewayProcess) -> [String: String] {
+        ["COATY_GATEWAY_PORT": "\(gateway.port)"]
+    }
+
     private func json(_ line: String?) throws -> [String: Any] {
         let object = try JSONSerialization.jsonObject(with: Data(try #require(line).utf8))
         return try #require(object as? [String: Any])
@@ -89,14 +93,14 @@ import Testing
 
     @Test func healthcheckFindsTheGatewayByItsSettings() throws {
         let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"])
-        #expect(try run(["healthcheck", "--port", "\(gateway.port)"]).status == 0)
+        #expect(try run(["healthcheck"], environment: Self.port(gateway)).status == 0)
         #expect(
-            try run(["healthcheck", "--ready"], environment: ["COATY_GATEWAY_PORT": "\(gateway.port)"]).status == 0
+            try run(["healthcheck", "--ready"], environment: Self.port(gateway)).status == 0
         )
         #expect(try gateway.stop() == 0)
-        let result = try run(["healthcheck", "--port", "\(gateway.port)"])
+        let result = try run(["healthcheck"], environment: Self.port(gateway))
         #expect(result.status == 1 && result.errors.contains("Couldn't connect to server"))
-        #expect(try run(["healthcheck", "--port", "0"]).status == 1)
+        #expect(try run(["healthcheck"], environment: ["COATY_GATEWAY_PORT": "0"]).status == 1)
     }
 
     /// The prober of a container knows only the environment, not the arguments of the gateway.
@@ -109,17 +113,15 @@ import Testing
             let result = try run(["healthcheck"], environment: ["COATY_GATEWAY_PORT": port, name: value])
             #expect(result.status == 0, "\(name): \(result.errors)")
         }
-        let result = try run(
-            ["healthcheck", "--trusted-proxies", "127.0.0.1", "--proxy-protocol", "true"],
-            environment: ["COATY_GATEWAY_PORT": port]
-        )
-        #expect(result.status == 1 && result.errors.contains("--proxy-protocol: probes need plain-port"))
+        let environment = Self.port(gateway).merging(["COATY_GATEWAY_PROXY_PROTOCOL": "true"]) { $1 }
+        let result = try run(["healthcheck"], environment: environment)
+        #expect(result.status == 1 && result.errors.contains("COATY_GATEWAY_PROXY_PROTOCOL: probes need plain-port"))
     }
 
     @Test func healthcheckWithoutItsBrokerIsHealthyButNotReady() throws {
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:1", "--access", "open"])
-        #expect(try run(["healthcheck", "--port", "\(gateway.port)"]).status == 0)
-        #expect(try run(["healthcheck", "--ready", "--port", "\(gateway.port)"]).status == 1)
+        #expect(try run(["healthcheck"], environment: Self.port(gateway)).status == 0)
+        #expect(try run(["healthcheck", "--ready"], environment: Self.port(gateway)).status == 1)
     }
 
     @Test func requestsPrintResponsesAsLines() throws {
