@@ -29,12 +29,12 @@ struct HTTPRequest {
 
         /// The failure: that of a problem (RFC 9457), or a response that no gateway sends.
         var failure: Failure {
-            guard let json = try? JSONDocument(body).root, let title = json["title"]?.string else {
+            guard let json = try? JSONDocument(body).root, let problem = json.problem else {
                 // Of a proxy in front of the gateway.
                 if 502...504 ~= status { return .unreachable("the status of the response is \(status)") }
                 return .notAGateway("the response with the status \(status) is not that of a gateway")
             }
-            return .refused("\(json["detail"]?.string ?? title) (\(status))")
+            return .refused("\(problem) (\(status))")
         }
 
         /// The JSON of a successful response.
@@ -166,5 +166,13 @@ struct HTTPRequest {
             bytes = []
             isEnded = !onLine(line[...])
         }
+    }
+}
+
+extension JSONView {
+    /// The text of a problem (RFC 9457), which an error frame is too; nil if this is no problem.
+    var problem: String? {
+        guard let title = self["title"]?.string else { return nil }
+        return self["detail"]?.string ?? title
     }
 }

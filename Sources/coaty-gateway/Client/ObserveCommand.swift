@@ -126,7 +126,7 @@ private final class FrameStream {
         switch frame["op"]?.string {
         case "ok": return true
         case "error":
-            problem = frame["detail"]?.string ?? frame["title"]?.string ?? "unknown error"
+            problem = frame.problem ?? "unknown error"
             return false
         case "event":
             events += 1

@@ -37,7 +37,7 @@ struct ResponseOptions: ParsableArguments {
                     if let error = frame["data"]?["error"] {
                         problem = "the agent responded with an error: \(error["message"]?.string ?? "unknown")"
                     }
-                case "error": problem = frame["detail"]?.string ?? frame["title"]?.string ?? "unknown error"
+                case "error": problem = frame.problem ?? "unknown error"
                 default: break
                 }
                 return true
