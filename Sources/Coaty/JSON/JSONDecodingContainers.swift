@@ -1,13 +1,14 @@
 /// The members of a JSON object.
 struct JSONKeyedDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
+    /// The decoder of the object. Nothing else is stored, because the container is copied for each member.
     let decoder: JSONValueDecoder
-    let object: JSONView
 
     var codingPath: [any CodingKey] { decoder.codingPath }
 
     /// The names of all members that are keys, each once.
     var allKeys: [Key] {
-        object.members.compactMap { name, value in
+        guard let object = decoder.json else { return [] }
+        return object.members.compactMap { name, value in
             guard let name = name.string, object.member(named: name)?.index == value.index else { return nil }
             return Key(stringValue: name)
         }
@@ -15,18 +16,19 @@ struct JSONKeyedDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
 
     func contains(_ key: Key) -> Bool { find(key) != nil }
 
-    private func find(_ key: any CodingKey) -> JSONView? {
-        guard let member = object.member(named: key.stringValue) else { return nil }
-        decoder.note(member)
+    @inline(__always)
+    private func find(_ key: Key) -> JSONView? { decoder.member(named: key.stringValue) }
+
+    @inline(__always)
+    private func member(_ key: Key) throws -> JSONView {
+        guard let member = find(key) else { throw missing(key) }
         return member
     }
 
-    private func member(_ key: Key) throws -> JSONView {
-        guard let member = find(key) else {
-            let reason = "no member \"\(key.stringValue)\""
-            throw DecodingError.keyNotFound(key, .init(codingPath: codingPath, debugDescription: reason))
-        }
-        return member
+    @inline(never)
+    private func missing(_ key: Key) -> DecodingError {
+        let reason = "no member \"\(key.stringValue)\""
+        return .keyNotFound(key, .init(codingPath: codingPath, debugDescription: reason))
     }
 
     /// Returns a member whose value is not `null`.
@@ -93,7 +95,9 @@ struct JSONKeyedDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
     func superDecoder() -> any Decoder { decoder(ofBase: JSONKey.base) }
     func superDecoder(forKey key: Key) -> any Decoder { decoder(ofBase: key) }
 
-    private func decoder(ofBase key: any CodingKey) -> any Decoder { decoder.decoder(of: find(key), key) }
+    private func decoder(ofBase key: any CodingKey) -> any Decoder {
+        decoder.decoder(of: decoder.member(named: key.stringValue), key)
+    }
 }
 
 /// The elements of a JSON array.
@@ -116,14 +120,14 @@ struct JSONUnkeyedDecodingContainer: UnkeyedDecodingContainer {
     /// Decodes the next element, and goes on to the one behind it unless this fails.
     private mutating func next<Value>(
         _ type: Any.Type,
-        _ decode: (JSONView, any CodingKey) throws -> Value
+        _ decode: (JSONValueDecoder, JSONView, JSONKey) throws -> Value
     ) throws -> Value {
         var behind = rest
         guard let element = behind.next() else {
             let path = decoder.path(JSONKey.index(currentIndex))
             throw DecodingError.valueNotFound(type, .init(codingPath: path, debugDescription: "no more elements"))
         }
-        let value = try decode(element, JSONKey.index(currentIndex))
+        let value = try decode(decoder, element, JSONKey.index(currentIndex))
         rest = behind
         currentIndex += 1
         return value
@@ -133,7 +137,7 @@ struct JSONUnkeyedDecodingContainer: UnkeyedDecodingContainer {
         var behind = rest
         guard behind.next()?.kind == .null else {
             // Throws at the end.
-            if isAtEnd { try next(Never.self) { _, _ in } }
+            if isAtEnd { try next(Never.self) { _, _, _ in } }
             return false
         }
         rest = behind
@@ -141,44 +145,38 @@ struct JSONUnkeyedDecodingContainer: UnkeyedDecodingContainer {
         return true
     }
 
-    mutating func decode(_ type: Bool.Type) throws -> Bool { try next(type, decoder.bool) }
-    mutating func decode(_ type: String.Type) throws -> String { try next(type, decoder.string) }
-    mutating func decode(_ type: Double.Type) throws -> Double { try next(type, decoder.double) }
-    mutating func decode(_ type: Float.Type) throws -> Float { try next(type, decoder.float) }
-    mutating func decode(_ type: Int.Type) throws -> Int { try next(type, decoder.integer) }
-    mutating func decode(_ type: Int8.Type) throws -> Int8 { try next(type, decoder.integer) }
-    mutating func decode(_ type: Int16.Type) throws -> Int16 { try next(type, decoder.integer) }
-    mutating func decode(_ type: Int32.Type) throws -> Int32 { try next(type, decoder.integer) }
-    mutating func decode(_ type: Int64.Type) throws -> Int64 { try next(type, decoder.integer) }
-    mutating func decode(_ type: Int128.Type) throws -> Int128 { try next(type, decoder.integer) }
-    mutating func decode(_ type: UInt.Type) throws -> UInt { try next(type, decoder.integer) }
-    mutating func decode(_ type: UInt8.Type) throws -> UInt8 { try next(type, decoder.integer) }
-    mutating func decode(_ type: UInt16.Type) throws -> UInt16 { try next(type, decoder.integer) }
-    mutating func decode(_ type: UInt32.Type) throws -> UInt32 { try next(type, decoder.integer) }
-    mutating func decode(_ type: UInt64.Type) throws -> UInt64 { try next(type, decoder.integer) }
-    mutating func decode(_ type: UInt128.Type) throws -> UInt128 { try next(type, decoder.integer) }
+    mutating func decode(_ type: Bool.Type) throws -> Bool { try next(type) { try $0.bool($1, $2) } }
+    mutating func decode(_ type: String.Type) throws -> String { try next(type) { try $0.string($1, $2) } }
+    mutating func decode(_ type: Double.Type) throws -> Double { try next(type) { try $0.double($1, $2) } }
+    mutating func decode(_ type: Float.Type) throws -> Float { try next(type) { try $0.float($1, $2) } }
+    mutating func decode(_ type: Int.Type) throws -> Int { try next(type) { try $0.integer($1, $2) } }
+    mutating func decode(_ type: Int8.Type) throws -> Int8 { try next(type) { try $0.integer($1, $2) } }
+    mutating func decode(_ type: Int16.Type) throws -> Int16 { try next(type) { try $0.integer($1, $2) } }
+    mutating func decode(_ type: Int32.Type) throws -> Int32 { try next(type) { try $0.integer($1, $2) } }
+    mutating func decode(_ type: Int64.Type) throws -> Int64 { try next(type) { try $0.integer($1, $2) } }
+    mutating func decode(_ type: Int128.Type) throws -> Int128 { try next(type) { try $0.integer($1, $2) } }
+    mutating func decode(_ type: UInt.Type) throws -> UInt { try next(type) { try $0.integer($1, $2) } }
+    mutating func decode(_ type: UInt8.Type) throws -> UInt8 { try next(type) { try $0.integer($1, $2) } }
+    mutating func decode(_ type: UInt16.Type) throws -> UInt16 { try next(type) { try $0.integer($1, $2) } }
+    mutating func decode(_ type: UInt32.Type) throws -> UInt32 { try next(type) { try $0.integer($1, $2) } }
+    mutating func decode(_ type: UInt64.Type) throws -> UInt64 { try next(type) { try $0.integer($1, $2) } }
+    mutating func decode(_ type: UInt128.Type) throws -> UInt128 { try next(type) { try $0.integer($1, $2) } }
 
     mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
-        let decoder = decoder
-        return try next(type) { try decoder.value(type, $0, $1) }
+        try next(type) { try $0.value(type, $1, $2) }
     }
 
     mutating func nestedContainer<NestedKey: CodingKey>(
         keyedBy type: NestedKey.Type
     ) throws -> KeyedDecodingContainer<NestedKey> {
-        let decoder = decoder
-        return try next(KeyedDecodingContainer<NestedKey>.self) {
-            try decoder.decoder(of: $0, $1).container(keyedBy: type)
-        }
+        try next(KeyedDecodingContainer<NestedKey>.self) { try $0.decoder(of: $1, $2).container(keyedBy: type) }
     }
 
     mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
-        let decoder = decoder
-        return try next((any UnkeyedDecodingContainer).self) { try decoder.decoder(of: $0, $1).unkeyedContainer() }
+        try next((any UnkeyedDecodingContainer).self) { try $0.decoder(of: $1, $2).unkeyedContainer() }
     }
 
     mutating func superDecoder() throws -> any Decoder {
-        let decoder = decoder
-        return try next((any Decoder).self) { decoder.decoder(of: $0, $1) }
+        try next((any Decoder).self) { $0.decoder(of: $1, $2) }
     }
 }

@@ -83,22 +83,22 @@ extension JSONDocument {
         return name.withUTF8 { member(named: $0, of: object) }
     }
 
-    /// Uses spans, because arrays would be retained and released for each key.
     fileprivate func member(named name: UnsafeBufferPointer<UInt8>, of object: Int) -> Int? {
-        let (storedNodes, storedBytes) = (storage.nodes, storage.bytes)
-        let nodes = storedNodes.span
-        let bytes = storedBytes.span
-        guard nodes[object].kind == .object else { return nil }
-        if nodes[object].isWide, let wide = storage.wide { return wide.member(named: name, of: object, in: self) }
-        var found: Int?
-        var key = object + 1
-        let end = Int(nodes[object].next)
-        while key < end {
-            let value = key + 1
-            if isString(nodes[key], in: bytes, equalTo: name) { found = value }
-            key = Int(nodes[value].next)
+        let node = storage.nodes[object]
+        guard node.kind == .object else { return nil }
+        if node.isWide, let wide = storage.wide { return wide.member(named: name, of: object, in: self) }
+        // Buffers, because spans check each access: this is most of the work of decoding and of filters.
+        return storage.nodes.withUnsafeBufferPointer { nodes in
+            storage.bytes.withUnsafeBufferPointer { bytes in
+                var found: Int?
+                var key = object + 1
+                while key < Int(node.next) {
+                    if Self.isString(nodes[key], in: bytes, equalTo: name) { found = key + 1 }
+                    key = Int(nodes[key + 1].next)
+                }
+                return found
+            }
         }
-        return found
     }
 
     /// Returns the index of the first member, within a value, whose object has an earlier member with the same name;
@@ -157,16 +157,14 @@ extension JSONDocument {
     private static let maximumCompared = 16
 
     @inline(__always)
-    func isString(
+    static func isString(
         _ node: Node,
-        in bytes: borrowing Span<UInt8>,
+        in bytes: UnsafeBufferPointer<UInt8>,
         equalTo text: UnsafeBufferPointer<UInt8>
     ) -> Bool {
         let start = Int(node.start) + 1
         let end = Int(node.end) - 1
-        if node.isEscaped {
-            return bytes.extracting(start..<end).withUnsafeBufferPointer { JSONEscapes.isEqual($0, to: text) }
-        }
+        if node.isEscaped { return JSONEscapes.isEqual(UnsafeBufferPointer(rebasing: bytes[start..<end]), to: text) }
         guard end - start == text.count else { return false }
         for offset in 0..<text.count where bytes[start + offset] != text[offset] { return false }
         return true
@@ -206,10 +204,12 @@ public struct JSONView: Sendable {
 
     /// The string with resolved escapes; nil if this is not a string. A lone surrogate becomes U+FFFD.
     public var string: String? {
-        guard kind == .string else { return nil }
-        let content = document.bytes[(Int(node.start) + 1)..<(Int(node.end) - 1)]
-        return node.isEscaped
-            ? content.withUnsafeBufferPointer(JSONEscapes.resolve) : String(decoding: content, as: UTF8.self)
+        let node = node
+        guard node.kind == .string else { return nil }
+        return document.storage.bytes.withUnsafeBufferPointer { bytes in
+            let content = UnsafeBufferPointer(rebasing: bytes[(Int(node.start) + 1)..<(Int(node.end) - 1)])
+            return node.isEscaped ? JSONEscapes.resolve(content) : String(decoding: content, as: UTF8.self)
+        }
     }
 
     /// The bytes of a string without escapes; nil for other strings and values.
@@ -222,8 +222,9 @@ public struct JSONView: Sendable {
     func isString(_ text: String) -> Bool {
         guard kind == .string else { return false }
         var text = text
-        let stored = document.storage.bytes
-        return text.withUTF8 { document.isString(node, in: stored.span, equalTo: $0) }
+        return text.withUTF8 { text in
+            document.storage.bytes.withUnsafeBufferPointer { JSONDocument.isString(node, in: $0, equalTo: text) }
+        }
     }
 
     /// The number; nil if this is not a number.

@@ -40,8 +40,13 @@ final class JSONValueDecoder: Decoder {
         return decoder
     }
 
-    /// Records that a member was looked up.
-    func note(_ member: JSONView) { lookedUp?.places.insert(member.index) }
+    /// Returns the member of the object with a name.
+    @inline(__always)
+    func member(named name: String) -> JSONView? {
+        guard let member = json?.member(named: name) else { return nil }
+        lookedUp?.places.insert(member.index)
+        return member
+    }
 
     /// Records that the whole value was read.
     func noteAll() { lookedUp?.areAll = true }
@@ -74,7 +79,7 @@ final class JSONValueDecoder: Decoder {
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
         guard let json, json.kind == .object else { throw mismatch([String: Any].self, json, nil) }
-        return KeyedDecodingContainer(JSONKeyedDecodingContainer(decoder: self, object: json))
+        return KeyedDecodingContainer(JSONKeyedDecodingContainer(decoder: self))
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
@@ -97,40 +102,49 @@ private final class LookedUpMembers {
     var areAll = false
 }
 
-/// The values that JSON represents without structure. `key` is the key of the value in the decoder's value, for
-/// errors; nil for that value itself.
+/// The values that JSON represents without structure. `key` is the key of the value in the decoder's value, which
+/// is only needed for errors; nil for that value itself.
 extension JSONValueDecoder {
-    func bool(_ json: JSONView?, _ key: (any CodingKey)?) throws -> Bool {
-        guard let bool = json?.bool else { throw DecodingError.typeMismatch(Bool.self, context(json, Bool.self, key)) }
+    @inline(__always)
+    func bool(_ json: JSONView?, _ key: @autoclosure () -> (any CodingKey)?) throws -> Bool {
+        guard let bool = json?.bool else {
+            throw DecodingError.typeMismatch(Bool.self, context(json, Bool.self, key()))
+        }
         return bool
     }
 
-    func string(_ json: JSONView?, _ key: (any CodingKey)?) throws -> String {
-        guard let string = json?.string else { throw mismatch(String.self, json, key) }
+    @inline(__always)
+    func string(_ json: JSONView?, _ key: @autoclosure () -> (any CodingKey)?) throws -> String {
+        guard let string = json?.string else { throw mismatch(String.self, json, key()) }
         return string
     }
 
-    func double(_ json: JSONView?, _ key: (any CodingKey)?) throws -> Double {
-        guard let json, let number = json.number else { throw mismatch(Double.self, json, key) }
+    @inline(__always)
+    func double(_ json: JSONView?, _ key: @autoclosure () -> (any CodingKey)?) throws -> Double {
+        guard let json, let number = json.number else { throw mismatch(Double.self, json, key()) }
         // Overflow reads as infinity, and underflow as 0.
         guard number.isFinite, number != 0 || json.withBytes(JSONNumber.isZero) else {
-            throw misfit(json, Double.self, key)
+            throw misfit(json, Double.self, key())
         }
         return number
     }
 
-    func float(_ json: JSONView?, _ key: (any CodingKey)?) throws -> Float {
-        guard let json, json.kind == .number else { throw mismatch(Float.self, json, key) }
+    func float(_ json: JSONView?, _ key: @autoclosure () -> (any CodingKey)?) throws -> Float {
+        guard let json, json.kind == .number else { throw mismatch(Float.self, json, key()) }
         guard let number = Float(json.withBytes(JSONNumber.string)), number.isFinite,
             number != 0 || json.withBytes(JSONNumber.isZero)
-        else { throw misfit(json, Float.self, key) }
+        else { throw misfit(json, Float.self, key()) }
         return number
     }
 
-    func integer<Integer: FixedWidthInteger>(_ json: JSONView?, _ key: (any CodingKey)?) throws -> Integer {
-        guard let json, json.kind == .number else { throw mismatch(Integer.self, json, key) }
+    @inline(__always)
+    func integer<Integer: FixedWidthInteger>(
+        _ json: JSONView?,
+        _ key: @autoclosure () -> (any CodingKey)?
+    ) throws -> Integer {
+        guard let json, json.kind == .number else { throw mismatch(Integer.self, json, key()) }
         guard let integer: Integer = json.withBytes({ JSONNumber.integralValue($0) }) else {
-            throw misfit(json, Integer.self, key)
+            throw misfit(json, Integer.self, key())
         }
         return integer
     }
@@ -138,16 +152,26 @@ extension JSONValueDecoder {
     /// Decodes a value of any type. The types that Foundation represents otherwise than they encode themselves are
     /// read as Foundation writes them.
     func value<Value: Decodable>(_ type: Value.Type, _ json: JSONView?, _ key: (any CodingKey)?) throws -> Value {
-        if type == Date.self || type == Data.self || type == URL.self || type == Decimal.self,
-            let value = try foundationValue(type, json, key) as? Value
-        {
-            return value
+        if type == Date.self || type == Data.self || type == URL.self || type == Decimal.self {
+            return try foundationValue(type, json, key)
         }
+        // The most frequent type of objects needs no decoder of its own.
+        if type == CoatyUUID.self { return unsafeBitCast(CoatyUUID(wire: try string(json, key)), to: type) }
         guard let key else { return try Value(from: self) }
         return try Value(from: decoder(of: json, key))
     }
 
-    private func foundationValue(_ type: Any.Type, _ json: JSONView?, _ key: (any CodingKey)?) throws -> Any {
+    /// Separate, because a cast to `Value` costs ``value(_:_:_:)`` as much as a member, whether it is reached or not.
+    @inline(never)
+    private func foundationValue<Value>(_ type: Value.Type, _ json: JSONView?, _ key: (any CodingKey)?) throws -> Value
+    {
+        guard let value = try foundationValue(any: type, json, key) as? Value else {
+            throw mismatch(type, json, key)
+        }
+        return value
+    }
+
+    private func foundationValue(any type: Any.Type, _ json: JSONView?, _ key: (any CodingKey)?) throws -> Any {
         guard let json, json.kind != .null else { throw mismatch(type, json, key) }
         if type == Date.self { return Date(timeIntervalSinceReferenceDate: try double(json, key)) }
         if type == Decimal.self {

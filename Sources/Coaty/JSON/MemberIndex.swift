@@ -114,12 +114,13 @@ final class MemberIndex: Sendable {
         hasher.combine(bytes: UnsafeRawBufferPointer(name))
         let mask = places.count - 1
         var place = hasher.finalize() & mask
-        let places = places.span
-        let (storedNodes, storedBytes) = (document.nodes, document.bytes)
-        let nodes = storedNodes.span
-        let bytes = storedBytes.span
-        while places[place] != 0, !document.isString(nodes[Int(places[place])], in: bytes, equalTo: name) {
-            place = (place + 1) & mask
+        let nodes = document.storage.nodes
+        document.storage.bytes.withUnsafeBufferPointer { bytes in
+            while places[place] != 0,
+                !JSONDocument.isString(nodes[Int(places[place])], in: bytes, equalTo: name)
+            {
+                place = (place + 1) & mask
+            }
         }
         return place
     }
