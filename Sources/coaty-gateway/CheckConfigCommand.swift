@@ -5,8 +5,9 @@ struct CheckConfigCommand: ParsableCommand {
         commandName: "check-config",
         abstract: "Check the settings without starting the gateway.",
         discussion: """
-            Reads the environment and the file like "serve". Prints nothing and exits with 0 if they are valid; otherwise prints \
-            the place and the reason, and exits with 64. It opens no port, and reads no TLS files.
+            Reads the environment, the file, and the certificates and keys that they name, like "serve". Prints nothing and exits \
+            with 0 if they are valid; otherwise prints the place and the reason, and exits with 64. It opens no port, and \
+            connects to nothing. Run it as the user of the gateway, so that it needs the same permissions.
 
             EXAMPLE:
               coaty-gateway check-config --config /etc/coaty-gateway/gateway.yaml
@@ -15,5 +16,12 @@ struct CheckConfigCommand: ParsableCommand {
 
     @OptionGroup var settings: SettingsOptions
 
-    func run() throws { _ = try settings.validSettings() }
+    func run() throws {
+        let settings = try settings.validSettings()
+        do {
+            try settings.checkFiles()
+        } catch {
+            throw ValidationError("\(error)")
+        }
+    }
 }

@@ -65,11 +65,6 @@ import Testing
         #expect(bash.terminationStatus == 0)
     }
 
-    @Test func unknownCommandsAreRefused() throws {
-        let result = try run(["serv"])
-        #expect(result.status == 64 && result.errors.contains("Unexpected argument 'serv'"))
-    }
-
     @Test func defaultFileIsValidAndHasTheDefaults() throws {
         let text = try run(["default-config"]).lines.joined(separator: "\n")
         let file = FileManager.default.temporaryDirectory.appending(path: "default-\(UUID().uuidString).yaml")
@@ -89,6 +84,26 @@ import Testing
     @Test func invalidConfigurationIsRefusedWithItsPlace() throws {
         let result = try run(["check-config"], environment: ["COATY_GATEWAY_PORT": "x"])
         #expect(result.status == 64 && result.errors.contains("COATY_GATEWAY_PORT: must be a whole number"))
+    }
+
+    @Test func checkConfigLoadsTheFilesThatTheSettingsName() throws {
+        let certificates = try Certificates()
+        let environment = [
+            "COATY_GATEWAY_TLS_CERTIFICATE_FILE": certificates.path("server.pem"),
+            "COATY_GATEWAY_TLS_KEY_FILE": certificates.path("server.key"),
+        ]
+        let valid = try run(["check-config"], environment: environment)
+        #expect(valid.status == 0, "\(valid.errors)")
+        let result = try run(
+            ["check-config"],
+            environment: environment.merging(["COATY_GATEWAY_TLS_KEY_FILE": certificates.path("ca.pem")]) { $1 }
+        )
+        #expect(result.status == 64 && result.errors.contains(certificates.path("ca.pem")), "\(result.errors)")
+    }
+
+    @Test func unknownCommandIsReportedAsSuch() throws {
+        let result = try run(["statsu"])
+        #expect(result.status == 64 && result.errors.contains("there is no command 'statsu'"), "\(result.errors)")
     }
 
     @Test func healthcheckFindsTheGatewayByItsSettings() throws {
