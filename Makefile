@@ -164,6 +164,24 @@ test-deploy: deps-deploy ## check the files in deploy/ with the real programs; T
 	swift build -c release --product coaty-gateway
 	Tests/Deploy/run .build/deploy "$$(swift build -c release --show-bin-path)/coaty-gateway" $(TESTS)
 
+# The engine of `make image`: the first one that responds, if it is empty.
+ENGINE ?=
+
+.PHONY: image test-image deps-image
+# The commit has a suffix if files have changed. BUILDAH_FORMAT is for podman and buildah, whose own format has no health check.
+image: ## build the container image with docker, podman or buildah; ENGINE=podman chooses one
+	@engine="$(ENGINE)"; for name in docker podman buildah; do \
+		[ "$$engine" ] || ! $$name info >/dev/null 2>&1 || engine=$$name; \
+	done; \
+	[ "$$engine" ] || { $(MAKE) --no-print-directory deps-image && engine=podman; } || exit; \
+	version=$$(sed -nE 's/.*static let version = "(.*)"/\1/p' Sources/CoatyGateway/Gateway.swift); \
+	commit=$$(git describe --always --abbrev=40 --exclude='*' --dirty=' with changes' 2>/dev/null || echo unknown); \
+	set -x; BUILDAH_FORMAT=docker $$engine build --build-arg COATY_COMMIT="$$commit" --tag "coaty-gateway:$$version" --tag coaty-gateway .
+
+# Runs for about ten minutes, mostly to compile the gateway.
+test-image: deps-image ## build the container image from Debian's packages, without a registry, and run it without privileges; needs root
+	Tests/Image/run
+
 screenshots: deps-browser ## take the README's screenshots of the console again
 	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done
 	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" --screenshots docs/images
@@ -222,6 +240,9 @@ deps-edge:
 
 deps-deploy:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies deploy)
+
+deps-image:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies image)
 
 deps-bench:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies bench)
