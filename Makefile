@@ -201,6 +201,10 @@ fuzz: deps-fuzz ## fuzz inbound topics and payloads for a minute; FUZZ_SECONDS=6
 		-Xswiftc -use-ld=lld --product fuzz-inbound
 	Tests/Fuzz/run $(FUZZ_SECONDS)
 
+.PHONY: release
+release: ## test and build a release into .build/release-VERSION; VERSION=1.2.3, TARGETS="test test-deb" runs only some tests
+	deploy/release "$(VERSION)" $(TARGETS)
+
 format: ## format the Swift sources
 	swift format -i -r $(SOURCES)
 

@@ -7,9 +7,13 @@ let strict: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
 ]
 
-// An archive has no repository; who builds one can name its commit.
+// `git archive` writes the commit here (.gitattributes).
+let archivedCommit = "$Format:%H$"
+
+// Who builds without a repository, as in the image, can name the commit.
 let commit =
     Context.environment["COATY_COMMIT"]
+    ?? (archivedCommit.hasPrefix("$") ? nil : archivedCommit)
     ?? Context.gitInformation.map { $0.currentCommit + ($0.hasUncommittedChanges ? " with changes" : "") }
     ?? "unknown"
 

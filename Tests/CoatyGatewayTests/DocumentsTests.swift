@@ -67,6 +67,19 @@ import Testing
         #expect(count > 50)
     }
 
+    /// `deploy/release` sets the version in these files too.
+    @Test(arguments: [
+        ("openapi.yaml", #"(?m)^ +version: ([\d.]+)$"#),
+        ("Sources/CoatyGateway/Console/package.json", #"(?m)^  "version": "(.*)",$"#),
+        ("deploy/compose/compose.yaml", #"image: coaty-gateway:(.*)"#),
+        ("deploy/kubernetes/kustomization.yaml", #"newTag: (.*)"#),
+    ])
+    func filesHaveTheVersionOfTheGateway(path: String, pattern: String) throws {
+        let text = try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)
+        let versions = text.matches(of: try Regex(pattern, as: (Substring, Substring).self)).map(\.output.1)
+        #expect(!versions.isEmpty && versions.allSatisfy { $0 == Gateway.version }, "\(versions)")
+    }
+
     /// The gateway accepts each configuration of docs/security.md.
     @Test func recipesAreValidConfigurations() throws {
         let text = try #require(try Self.documents()["docs/security.md"])
