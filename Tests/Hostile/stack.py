@@ -108,25 +108,33 @@ class Program:
 
 
 class Broker(Program):
-    """A mosquitto with its default configuration, except that Nagle's algorithm is off, which would delay events by 40 ms."""
+    """A mosquitto with its default configuration, except that Nagle's algorithm is off, which would delay events by 40 ms.
 
-    def __init__(self, folder, name):
-        self.port = free_port()
+    It listens on `ports` of `address`, or on a free port. With `lines`, its configuration has further lines.
+    """
+
+    def __init__(self, folder, name, *, ports=(), address="127.0.0.1", lines=()):
+        ports = ports or (free_port(),)
+        self.port = ports[0]
         configuration = folder / f"{name}.conf"
-        lines = [f"listener {self.port} 127.0.0.1", "allow_anonymous true", "persistence false", "log_dest stderr"]
-        lines += ["set_tcp_nodelay true", "user root"] if os.geteuid() == 0 else ["set_tcp_nodelay true"]
+        listeners = [f"listener {port} {address}" for port in ports]
+        lines = [*listeners, "allow_anonymous true", "persistence false", "log_dest stderr", "set_tcp_nodelay true", *lines]
+        if os.geteuid() == 0:
+            lines.append("user root")
         configuration.write_text("\n".join(lines) + "\n")
         # Debian installs it in a folder that only root has in its PATH.
         binary = "/usr/sbin/mosquitto" if os.path.exists("/usr/sbin/mosquitto") else "mosquitto"
         super().__init__(folder / f"{name}.log", [binary, "-c", configuration])
         deadline = time.monotonic() + TIMEOUT
-        while True:
-            try:
-                return mqtt_connect(self.port).close()
-            except OSError:
-                if not self.is_running or time.monotonic() > deadline:
-                    sys.exit(f"hostile: mosquitto did not start, see {self.log}")
-                time.sleep(TICK)
+        for port in ports:
+            while True:
+                try:
+                    mqtt_connect(port, address=address).close()
+                    break
+                except OSError:
+                    if not self.is_running or time.monotonic() > deadline:
+                        sys.exit(f"mosquitto did not start, see {self.log}")
+                    time.sleep(TICK)
 
 
 def make_certificate(folder, name):
@@ -138,10 +146,15 @@ def make_certificate(folder, name):
 
 
 class Gateway(Program):
-    """The gateway under test. `port` is None if it did not start."""
+    """The gateway under test. `port` is None if it did not start.
 
-    def __init__(self, folder, name, binary, broker_port, *, arguments=(), configuration=None, descriptors=DESCRIPTORS):
-        command = [binary, "--port", 0, "--broker", f"mqtt://127.0.0.1:{broker_port}", *arguments]
+    `broker` is a port of this machine or a URL. `environment` is added to the environment of the gateway.
+    """
+
+    def __init__(self, folder, name, binary, broker, *, arguments=(), configuration=None, descriptors=DESCRIPTORS, environment=None):
+        broker = f"mqtt://127.0.0.1:{broker}" if isinstance(broker, int) else broker
+        variables = [f"{name}={value}" for name, value in (environment or {}).items()]
+        command = [*(["env", *variables] if variables else []), binary, "--port", 0, "--broker", broker, *arguments]
         if configuration:
             path = folder / f"{name}.yaml"
             path.write_text(configuration)

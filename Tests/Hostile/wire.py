@@ -199,9 +199,9 @@ def outcome(status, body):
 # MARK: MQTT
 
 
-def mqtt_connect(port, client_id=b"", timeout=TIMEOUT):
+def mqtt_connect(port, client_id=b"", timeout=TIMEOUT, address="127.0.0.1"):
     """Opens an MQTT connection without keepalive. Returns its socket."""
-    connection = socket.create_connection(("127.0.0.1", port), timeout)
+    connection = socket.create_connection((address, port), timeout)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     rest = b"\x00\x04MQTT\x04\x02\x00\x00" + len(client_id).to_bytes(2, "big") + client_id
     connection.sendall(bytes([0x10, len(rest)]) + rest)

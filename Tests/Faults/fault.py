@@ -1,0 +1,267 @@
+"""One row of the table: its programs, its figures, and the promises that were broken."""
+
+import collections
+import contextlib
+import json
+import re
+import sys
+import time
+
+from stack import HERE as HOSTILE
+from stack import TICK, Broker, Gateway, Program, free_port
+from traffic import GRACE, PREFIX, REQUEST_TIMEOUT, Traffic
+from wire import Client, Closed, request
+
+# The keepalive of the gateway in these tests, in seconds: a broker that does not answer is noticed within twice this time.
+KEEPALIVE = 5
+# The longest pause between two attempts of the gateway to connect, the time of an attempt, and a margin for a busy machine, in seconds.
+RECONNECT_LIMIT = 10 + 5 + 3
+# Seconds that SIGTERM may take.
+STOP_LIMIT = 10
+# Seconds before a fault is noticed, and after it, in which a publication may be on its way to the broker.
+FLIGHT = 0.3
+# Seconds after a fault within which everything is delivered.
+SETTLING = 20
+ROWS = {}
+
+
+class Broken(Exception):
+    """A promise is broken without which the rest of the row makes no sense."""
+
+
+class Row:
+    def __init__(self, function, title):
+        self.name = function.__name__.replace("_", "-")
+        self.title = title
+        self.expectation = " ".join(function.__doc__.split())
+        self.run = function
+
+
+def row(title):
+    """Adds a function to the table. Its docstring is the expectation, and the row has its name, with hyphens."""
+
+    def add(function):
+        made = Row(function, title)
+        ROWS[made.name] = made
+        return function
+
+    return add
+
+
+class Fault:
+    def __init__(self, stack, folder, binary):
+        self.stack = stack
+        self.folder = folder
+        self.binary = binary
+        self.broker_port = free_port()
+        #: The gateway's own port of the broker, so that a rule of the firewall concerns only the gateway.
+        self.gateway_port = free_port()
+        self.brokers = []
+        self.gateways = []
+        self.traffic = None
+        self.figures = {}
+        self.failures = []
+        #: Times in which publications may be lost: from, to.
+        self.flights = []
+
+    # MARK: Programs
+
+    def _keep(self, program):
+        self.stack.callback(program.kill)
+        return program
+
+    def start_broker(self, name="broker", address="127.0.0.1"):
+        """Starts the broker, or starts it again on the same ports."""
+        broker = Broker(self.folder, name, ports=(self.broker_port, self.gateway_port), address=address, lines=["log_type all"])
+        self.brokers.append(self._keep(broker))
+        return broker
+
+    def start_gateway(self, *arguments, broker=None, name="gateway", **options):
+        arguments = ["--broker-keepalive", KEEPALIVE, "--log-level", "debug", *arguments]
+        gateway = Gateway(self.folder, name, self.binary, broker or self.gateway_port, arguments=arguments, **options)
+        self.gateways.append(self._keep(gateway))
+        if not gateway.port:
+            raise Broken(f"the gateway did not start, see {gateway.log}")
+        return gateway
+
+    def start_proxy(self, *arguments, port=None):
+        """Starts a proxy between the gateway and the broker, which simulates a fault. Use its port as the gateway's broker."""
+        log = self.folder / "proxy.log"
+        log.write_text("")
+        command = [sys.executable, HOSTILE.parent / "Brokers" / "fault-proxy", "--upstream", f"127.0.0.1:{self.broker_port}"]
+        proxy = self._keep(Program(log, [*command, "--port", port or 0, "--log", self.folder / "packets.log", *arguments]))
+        ready = proxy.wait_for_line(r"ready (\d+) ")
+        if not ready:
+            raise Broken(f"the proxy did not start, see {log}")
+        proxy.port = int(ready[1])
+        return proxy
+
+    def start_traffic(self, **options):
+        self.traffic = Traffic(self.gateway.port, self.broker_port, **options)
+        self.stack.callback(self.traffic.end)
+        self.traffic.start()
+        return self.traffic
+
+    def start(self, *arguments, traffic=None, **options):
+        """Starts a broker, a gateway and the traffic."""
+        self.start_broker()
+        self.start_gateway(*arguments, **options)
+        self.start_traffic(**(traffic or {}))
+
+    @property
+    def gateway(self):
+        return self.gateways[-1]
+
+    def ask(self, method, path, body=None, timeout=15, **headers):
+        """Sends a request to the gateway. Returns the status and the body, as JSON if it is."""
+        with Client(self.gateway.port, timeout=timeout) as client:
+            client.send(request(method, path, body, close=True, **headers))
+            status, body = client.response()
+        with contextlib.suppress(ValueError):
+            return status, json.loads(body)
+        return status, body
+
+    # MARK: Promises
+
+    def promise(self, is_kept, broken):
+        """Records a broken promise."""
+        if not is_kept:
+            self.failures.append(broken)
+        return is_kept
+
+    def wait(self, what, condition, limit):
+        """Waits until a condition returns a true value. Returns the value. It is a broken promise if that takes longer than `limit`."""
+        end = time.monotonic() + limit
+        while True:
+            with contextlib.suppress(OSError, Closed):
+                if value := condition():
+                    return value
+            if self.gateways and not self.gateway.is_running:
+                raise Broken(f"the gateway process ended with status {self.gateway.process.returncode}")
+            if time.monotonic() > end:
+                raise Broken(f"after {limit} s, it is still not true that {what}")
+            time.sleep(TICK)
+
+    def hold(self, seconds):
+        """Lets the fault last for some time. The gateway must not end."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if not self.gateway.is_running:
+                raise Broken(f"the gateway process ended with status {self.gateway.process.returncode}")
+            time.sleep(min(left, 0.1))
+
+    # MARK: Phases
+
+    def notice(self, since, limit, reasons=None):
+        """Waits until /readyz reports the fault that began at `since`, with one of these reasons."""
+        condition = lambda: self.traffic.change(since, False, lambda reason: not reasons or reason in reasons)  # noqa: E731
+        noticed, reason = self.wait(f"/readyz reports the fault{f' as {reasons}' if reasons else ''}", condition, limit)
+        self.figures["noticed"] = f"{noticed - since:.1f} s ({reason})"
+        self.flights.append((since - FLIGHT, noticed + FLIGHT))
+        return noticed
+
+    def recover(self, since, limit=RECONNECT_LIMIT):
+        """Waits until the gateway serves again after the fault that ended at `since`: it is ready, answers calls and delivers events."""
+        self.wait("/readyz reports 200", lambda: self.traffic.is_online, limit)
+        ready = max(since, self.traffic.readiness[-1][0])
+        self.wait("a call is answered", lambda: self.traffic.is_answered(ready), REQUEST_TIMEOUT + GRACE)
+        self.wait("all observers get new events", lambda: self.traffic.delivers(ready), SETTLING)
+        self.figures["recovered"] = f"{ready - since:.1f} s"
+
+    def settle(self, *, has_gaps=True, health=1.5, refusals=(), errors=0):
+        """Stops the load, waits for the rest, and checks the promises that hold for each fault.
+
+        `has_gaps` is whether observers may have gaps. `health` is the longest time of a health check, and `refusals` are the problems
+        that publications may get. `errors` is the number of publications that may get no response.
+        """
+        traffic = self.traffic
+        traffic.stop_publishing()
+        with self.suppressed():
+            self.wait("all observers have the last event", traffic.has_caught_up, SETTLING)
+            self.wait("the gateway has no queued publications", lambda: self.ask("GET", "/v1/status")[1]["events"]["queued"] == 0, SETTLING)
+        accepted = {number: publication for number, publication in traffic.publications.items() if publication.status == "202"}
+        due = {number for number, publication in accepted.items() if publication.is_deferred or not self._is_flying(publication)}
+        deadline = time.monotonic() + 5
+        while (arrived := self._arrived()) and due - arrived.keys() and time.monotonic() < deadline:
+            time.sleep(TICK)
+        self._check_publications(accepted, due, arrived, refusals, errors)
+        self._check_requests()
+        self._check_observers(has_gaps)
+        worst = max((seconds for _, seconds in traffic.health), default=0)
+        self.figures["slowest health check"] = f"{worst:.2f} s"
+        self.promise(worst <= health, f"a health check took {worst:.1f} s, more than {health} s")
+        for error in traffic.errors:
+            self.promise(False, error)
+
+    @contextlib.contextmanager
+    def suppressed(self):
+        """Records a broken promise, and continues."""
+        try:
+            yield
+        except Broken as error:
+            self.failures.append(str(error))
+
+    def _is_flying(self, publication):
+        return any(publication.answered >= begin and publication.sent <= end for begin, end in self.flights)
+
+    def _arrived(self):
+        """Returns how often each publication has arrived at a broker, from the brokers' logs."""
+        pattern = re.compile(rf"Received PUBLISH from \S+ \(d0, q0, r0, m0, 'coaty/3/-/CHN:{PREFIX}(\d+)/")
+        logs = {broker.log for broker in self.brokers}
+        return collections.Counter(int(number) for log in logs for number in pattern.findall(log.read_text(errors="replace")))
+
+    def _check_publications(self, accepted, due, arrived, refusals, errors):
+        publications = self.traffic.publications
+        refused = collections.Counter(made.status for made in publications.values() if made.status != "202")
+        lost = due - arrived.keys()
+        flying = accepted.keys() - due - arrived.keys()
+        repeated = sum(count - 1 for count in (arrived | self.traffic.received).values())
+        repeated_calls = sum(count - 1 for count in self.traffic.calls.values())
+        deferred = sum(made.is_deferred for made in accepted.values())
+        self.figures["publications"] = f"{len(accepted)} accepted, {deferred} of them deferred" + "".join(
+            f", {count} {status}" for status, count in refused.items()
+        )
+        self.figures["accepted and lost"] = f"{len(lost)}" + (f", and {len(flying)} on their way" if flying else "")
+        self.figures["duplicates"] = str(repeated + repeated_calls)
+        self.promise(not lost, f"{len(lost)} accepted publications never arrived, such as {sorted(lost)[:5]}")
+        self.promise(not repeated, f"{repeated} publications arrived twice")
+        self.promise(not repeated_calls, f"{repeated_calls} calls arrived twice")
+        unanswered = sum(count for status, count in refused.items() if not status[0].isdigit())
+        self.promise(unanswered <= errors, f"{unanswered} publications got no response: {dict(refused)}")
+        other = {status: count for status, count in refused.items() if status[0].isdigit() and status not in refusals}
+        self.promise(not other, f"publications were refused: {other}")
+
+    def _check_requests(self):
+        counts = collections.Counter(answer.status for answer in self.traffic.answers)
+        failed = collections.Counter({status: count for status, count in counts.items() if status != "200"})
+        worst = max((answer.seconds for answer in self.traffic.answers), default=0)
+        late = [answer for answer in self.traffic.answers if answer.seconds > REQUEST_TIMEOUT + GRACE]
+        self.figures["calls"] = f"{counts['200']} ok" + "".join(f", {count} {status}" for status, count in failed.items())
+        self.figures["slowest call"] = f"{worst:.1f} s"
+        self.promise(not late, f"{len(late)} calls took longer than {REQUEST_TIMEOUT + GRACE} s")
+        wrong = {status: count for status, count in failed.items() if status.partition(" ")[0] not in ("503", "504")}
+        self.promise(not wrong, f"calls failed otherwise than with 503 or 504: {wrong}")
+
+    def _check_observers(self, has_gaps):
+        readers = self.traffic.readers
+        lost = sum(reader.lost for reader in readers.values())
+        late = sum(len(self.traffic.times) - 1 - reader.last for reader in readers.values())
+        repeated = sum(reader.repeated for reader in (*readers.values(), self.traffic.direct))
+        gaps = sum(reader.gaps for reader in readers.values())
+        self.figures["events"] = f"{len(self.traffic.times)} published, {lost:.0f} lost without a gap, {repeated} twice, {gaps} gaps"
+        endings = collections.Counter()
+        for name in ("sse", "ws"):
+            endings.update(readers[name].endings)
+        self.promise(not lost, f"{lost:.0f} events were lost without a gap")
+        self.promise(not late, f"{late} events were not delivered in time")
+        self.promise(not repeated, f"{repeated} events were delivered twice")
+        self.promise(has_gaps or not gaps, f"{gaps} gaps were reported, although nothing can be missing")
+        self.promise(not endings, f"streams ended: {dict(endings)}")
+
+    def finish(self):
+        """Stops the gateway, which must end in time and with the status 0."""
+        seconds = self.gateway.stop(STOP_LIMIT + 5)
+        status = self.gateway.process.returncode
+        self.figures["stopped"] = f"{seconds:.1f} s" if seconds is not None else "killed"
+        self.promise(seconds is not None and seconds <= STOP_LIMIT, f"SIGTERM took longer than {STOP_LIMIT} s")
+        self.promise(status == 0, f"the exit status is {status}")
