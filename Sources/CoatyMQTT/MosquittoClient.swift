@@ -46,13 +46,18 @@ private struct Passed {
     private var received = (bytes: 0, time: ContinuousClock.now)
     private var sent = (bytes: 0, time: ContinuousClock.now)
 
-    /// Returns whether bytes have passed in both directions within a time, so that no ping is needed.
-    mutating func isRecent(received receivedBytes: Int, sent sentBytes: Int, _ time: Duration) -> Bool {
+    /// Records the numbers of bytes so far.
+    mutating func note(received receivedBytes: Int, sent sentBytes: Int) {
         let now = ContinuousClock.now
         if received.bytes != receivedBytes { received = (receivedBytes, now) }
         if sent.bytes != sentBytes { sent = (sentBytes, now) }
-        return now < received.time + time && now < sent.time + time
     }
+
+    /// Returns whether bytes were received within a time.
+    func hasReceived(within time: Duration) -> Bool { .now < received.time + time }
+
+    /// Returns whether bytes have passed in both directions within a time, so that no ping is needed.
+    func isRecent(within time: Duration) -> Bool { hasReceived(within: time) && .now < sent.time + time }
 }
 
 /// One connection to a broker with libmosquitto, used on only one thread.
@@ -305,17 +310,16 @@ final class MosquittoClient {
 
     /// Sends pings and checks that they are answered. Call it about once a second.
     func keepAlive() throws(MosquittoError) {
+        if let writer, let reader { passed.note(received: reader.receivedBytes, sent: writer.sentBytes) }
         if let writer, writer.isBlocked {
-            // A ping would divide a publication of which the socket has accepted a part.
-            guard writer.stalled > keepAliveTime * 2 else { return }
+            // A ping would divide a publication of which the socket has accepted a part. A broker that still sends
+            // publications is only slow, and gets more time.
+            let isSilent = reader != nil && !passed.hasReceived(within: keepAliveTime * 2)
+            guard writer.stalled > keepAliveTime * (isSilent ? 1 : 2) else { return }
             throw MosquittoError(code: Int32(MOSQ_ERR_KEEPALIVE.rawValue), errno: 0)
         }
         // Bytes may have passed up to two seconds before this is called.
-        if let writer, let reader,
-            passed.isRecent(received: reader.receivedBytes, sent: writer.sentBytes, keepAliveTime / 2)
-        {
-            return
-        }
+        if reader != nil, passed.isRecent(within: keepAliveTime / 2) { return }
         try check(mosquitto_loop_misc(handle))
     }
 

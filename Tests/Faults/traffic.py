@@ -95,7 +95,8 @@ class Traffic(WellBehavedClient):
         self.is_publishing = False
 
     def end(self):
-        self._loop.call_soon_threadsafe(self._main.cancel)
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._main.cancel)
         self._thread.join(LIMIT)
 
     @property
@@ -204,14 +205,12 @@ class Traffic(WellBehavedClient):
                 status = type(error).__name__
             self.answers.append(Answer(asked, time.monotonic() - asked, status))
 
-        tasks = set()
         number = 0
-        while self.is_publishing:
-            task = asyncio.create_task(call(number))
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
-            number += 1
-            await asyncio.sleep(REQUEST_INTERVAL)
+        async with asyncio.TaskGroup() as group:
+            while self.is_publishing:
+                group.create_task(call(number))
+                number += 1
+                await asyncio.sleep(REQUEST_INTERVAL)
 
     async def watch_readiness(self):
         while True:

@@ -3,38 +3,42 @@
 import signal
 import time
 
-from fault import KEEPALIVE, RECONNECT_LIMIT, row
+from fault import FLIGHT, KEEPALIVE, RECONNECT_LIMIT, row
 
 # The requests that the gateway refuses while it is offline, and publications when its queue is full.
 FULL = ("503 queue-full", "429 queue-full")
 
 
-def be_gone(fault, seconds, **traffic):
-    fault.start(traffic=traffic)
+def be_gone(fault, seconds):
     since = time.monotonic()
     fault.brokers[-1].kill()
-    if seconds >= 1:
-        fault.notice(since, 2, ["connection-refused"])
-        fault.hold(since + seconds - time.monotonic())
-    else:
-        fault.hold(seconds)
-        fault.flights.append((since - 0.3, since + seconds + 2))
+    fault.notice(since, 2, ["connection-refused"])
+    fault.hold(since + seconds - time.monotonic())
     fault.start_broker()
-    back = time.monotonic()
-    fault.wait("the gateway has connected again", lambda: fault.ask("GET", "/v1/status")[1]["broker"]["reconnects"] == 1, RECONNECT_LIMIT)
-    fault.recover(back)
+    fault.recover(time.monotonic())
 
 
-@row("broker killed, and started again after 0.1 s")
+@row("broker killed, and started again after 0.1 s, five times")
 def gone_short(fault):
-    """The gateway connects again within 2 s. Publications are deferred and published then. Observers get a gap."""
-    be_gone(fault, 0.1)
+    """The gateway connects again within 18 s each time. Meanwhile, it defers publications. Observers get a gap."""
+    fault.start()
+    for number in range(1, 6):
+        since = time.monotonic()
+        fault.brokers[-1].kill()
+        fault.hold(0.1)
+        fault.start_broker()
+        back = time.monotonic()
+        reconnects = lambda: fault.ask("GET", "/v1/status")[1]["broker"]["reconnects"]  # noqa: E731
+        fault.wait("the gateway has connected again", lambda number=number: reconnects() == number, RECONNECT_LIMIT)
+        fault.flights.append((since - FLIGHT, time.monotonic() + FLIGHT))
+        fault.recover(back)
     fault.settle()
 
 
 @row("broker killed, and started again after 5 s")
 def gone_5(fault):
-    """/readyz reports it within 2 s. Calls get 503 at once. Publications are deferred. The gateway connects again within 18 s."""
+    """/readyz reports it within 2 s. Calls get 503 at once, and publications are deferred. The gateway connects again within 18 s."""
+    fault.start()
     be_gone(fault, 5)
     fault.settle()
 
@@ -42,7 +46,8 @@ def gone_5(fault):
 @row("broker killed, and started again after 60 s")
 def gone_60(fault):
     """As before; with 250 publications per second, the queue of 10,000 is full after 40 s, and further ones get 503 `queue-full`."""
-    be_gone(fault, 60, publications=250)
+    fault.start(traffic={"publications": 250})
+    be_gone(fault, 60)
     fault.settle(refusals=FULL)
 
 
@@ -58,3 +63,90 @@ def sigstop(fault):
     broker.process.send_signal(signal.SIGCONT)
     fault.recover(time.monotonic())
     fault.settle(refusals=FULL)
+
+
+def be_faulty(fault, proxy, seconds, limit, reasons, *options):
+    """Replaces the proxy by one with a fault for some time. Returns the next proxy."""
+    since = time.monotonic()
+    proxy.kill()
+    faulty = fault.start_proxy(*options, port=proxy.port)
+    fault.notice(since, 2)
+    fault.notice(since, limit, reasons)
+    fault.hold(since + seconds - time.monotonic())
+    faulty.kill()
+    proxy = fault.start_proxy(port=proxy.port)
+    fault.recover(time.monotonic())
+    return proxy
+
+
+def start_behind_proxy(fault):
+    fault.start_broker()
+    proxy = fault.start_proxy()
+    fault.start_gateway(broker=proxy.port)
+    fault.start_traffic()
+    return proxy
+
+
+@row("broker accepts connections and never answers, for 15 s")
+def silent(fault):
+    """/readyz reports it within 2 s, and within the connect timeout that the broker does not answer. The gateway tries again, and connects within 18 s."""
+    proxy = start_behind_proxy(fault)
+    be_faulty(fault, proxy, 15, 10, ["timed-out", "no-answer"], "--frozen")
+    fault.settle()
+
+
+@row("broker refuses every CONNECT for 10 s, then accepts")
+def refuses(fault):
+    """/readyz reports it within 2 s, later with the reason of the broker, and 200 within 18 s after the broker accepts."""
+    proxy = start_behind_proxy(fault)
+    proxy = be_faulty(fault, proxy, 10, RECONNECT_LIMIT, ["broker-unavailable"], "--connack", 3)
+    be_faulty(fault, proxy, 10, RECONNECT_LIMIT, ["not-authorized"], "--connack", 5)
+    fault.settle()
+
+
+@row("broker closes the connection after each SUBSCRIBE, for 20 s")
+def cut_subscribe(fault):
+    """/readyz reports it within 2 s. The gateway does not give up its subscriptions, and has all of them within 18 s."""
+    proxy = start_behind_proxy(fault)
+    since = time.monotonic()
+    be_faulty(fault, proxy, 20, 2, ["closed"], "--maximum-filters", 0)
+    # The proxy accepts connections, and closes each after a moment: what was written to it in this moment is lost.
+    fault.distrust(since)
+    fault.settle()
+
+
+MALFORMED = {
+    "reserved packet type": "f000",
+    "length of five bytes": "30ffffffffff01",
+    "topic longer than its packet": "3004ffff6161",
+    "topic that is not UTF-8": "30050002c328" + "31",
+    "empty topic": "30020000",
+    "topic with a wildcard": "3005000323" + "2b31",
+    "QoS 3": "3605000161" + "0001",
+    "SUBACK without an identifier": "9000",
+    "SUBACK of an unknown packet": "9003ffff00",
+    "second CONNACK": "20020000",
+    "CONNECT": "100c00044d5154540402000000" + "00",
+    "PUBACK of an unknown packet": "4002ffff",
+    "packet of 256 MB that never ends": "30ffffff7f0001",
+    "payload that is not JSON": "301e" + b"\0\x1acoaty/3/-/CHN:x/agent-name".hex() + "7b7b",
+}
+
+
+@row("broker sends malformed packets")
+def malformed(fault):
+    """After each of 14 malformed packets, the gateway ignores the packet or the connection, and is ready within 18 s."""
+    proxy = start_behind_proxy(fault)
+    broken = 0
+    for packet, data in MALFORMED.items():
+        since = time.monotonic()
+        proxy.kill()
+        proxy = fault.start_proxy("--malformed", data, port=proxy.port)
+        fault.hold(1.5)
+        broken += not fault.traffic.is_online
+        proxy.kill()
+        proxy = fault.start_proxy(port=proxy.port)
+        fault.recover(time.monotonic())
+        fault.distrust(since)
+        fault.figures["packets"] = f"{len(MALFORMED)}, {broken} ended the connection"
+    fault.settle()

@@ -1,0 +1,118 @@
+"""Lost packets, and names that change their address."""
+
+import pathlib
+import socket
+import subprocess
+import time
+
+from fault import KEEPALIVE, row
+
+NAME = "broker.test"
+
+
+def drop(fault, percent):
+    """Drops some of the packets between the gateway and the broker, in both directions; 0 ends it."""
+    rules = "flush ruleset\n"
+    if percent:
+        rules += "table inet faults { chain input { type filter hook input priority 0;\n" + "".join(
+            f"tcp {end} {fault.gateway_port} numgen random mod 100 < {percent} drop\n" for end in ("dport", "sport")
+        )
+        rules += "} }\n"
+    subprocess.run(["nft", "-f", "-"], input=rules, text=True, check=True)
+
+
+@row("a fifth of the packets to and from the broker is dropped, for 15 s")
+def packets_lossy(fault):
+    """TCP repeats the packets. If the connection breaks nevertheless, the gateway connects again; nothing else is lost."""
+    fault.start()
+    fault.stack.callback(drop, fault, 0)
+    since = time.monotonic()
+    drop(fault, 20)
+    fault.hold(15)
+    drop(fault, 0)
+    fault.recover(time.monotonic())
+    reconnects = fault.ask("GET", "/v1/status")[1]["broker"]["reconnects"]
+    fault.note("reconnects", str(reconnects))
+    if reconnects:
+        fault.flights.append((since, time.monotonic()))
+    fault.settle()
+
+
+@row("all packets to and from the broker are dropped, for 25 s")
+def packets_gone(fault):
+    """/readyz reports it within twice the keepalive of 5 s. Calls get 503 or 504 in time. The gateway connects again within 18 s."""
+    fault.start()
+    fault.stack.callback(drop, fault, 0)
+    since = time.monotonic()
+    drop(fault, 100)
+    fault.notice(since, 2 * KEEPALIVE + 3, ["no-answer", "timed-out"])
+    fault.hold(since + 25 - time.monotonic())
+    drop(fault, 0)
+    fault.recover(time.monotonic())
+    fault.settle()
+
+
+class Names:
+    """Replaces /etc/hosts and /etc/resolv.conf for this run, which has mounts of its own."""
+
+    def __init__(self, fault):
+        self.files = {}
+        for path in ("/etc/hosts", "/etc/resolv.conf"):
+            file = fault.folder / pathlib.Path(path).name
+            file.write_text("")
+            target = pathlib.Path(path).resolve()
+            subprocess.run(["mount", "--bind", file, target], check=True)
+            fault.stack.callback(subprocess.run, ["umount", target], check=True)
+            self.files[path] = file
+        self.files["/etc/resolv.conf"].write_text("nameserver 127.0.0.4\n")
+        self.point()
+
+    def point(self, address=None):
+        """Gives the broker's name an address, or none."""
+        self.files["/etc/hosts"].write_text("127.0.0.1 localhost\n" + (f"{address} {NAME}\n" if address else ""))
+
+
+@row("the broker's name changes its address, and has none for 5 s")
+def dns(fault):
+    """/readyz reports `host-not-found` meanwhile. The gateway resolves the name for each attempt, and finds the new broker within 18 s.
+    A DNS server that does not answer delays neither other requests nor the stop."""
+    names = Names(fault)
+    names.point("127.0.0.2")
+    fault.start_broker("broker", address="127.0.0.2")
+    fault.start_gateway(broker=f"mqtt://{NAME}:{fault.gateway_port}")
+    fault.start_traffic(address="127.0.0.2")
+    since = time.monotonic()
+    names.point()
+    fault.brokers[-1].kill()
+    fault.notice(since, 2)
+    fault.notice(since, 10, ["host-not-found"])
+    fault.hold(since + 5 - time.monotonic())
+    fault.start_broker("broker-2", address="127.0.0.3")
+    names.point("127.0.0.3")
+    fault.traffic.address = "127.0.0.3"
+    fault.recover(time.monotonic())
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.4", 53))
+        since = time.monotonic()
+        names.point()
+        fault.brokers[-1].kill()
+        fault.notice(since, 2)
+        fault.wait("the gateway asks the DNS server", lambda: silent.recv(512, socket.MSG_DONTWAIT), 10)
+        fault.hold(8)
+        names.point("127.0.0.3")
+        fault.start_broker("broker-2", address="127.0.0.3")
+        fault.recover(time.monotonic(), 30)
+        fault.settle()
+        names.point()
+        fault.brokers[-1].kill()
+        while silent.recv(512):
+            # The first query since the broker is gone ends the wait: all older ones were read.
+            silent.settimeout(0)
+            try:
+                while silent.recv(512):
+                    pass
+            except BlockingIOError:
+                break
+        silent.settimeout(15)
+        silent.recv(512)
+        fault.finish()
