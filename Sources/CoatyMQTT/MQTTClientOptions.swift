@@ -16,7 +16,8 @@ public struct MQTTClientOptions: Sendable {
     /// Further brokers of the same network, with the same user and TLS: all are tried in turn, ``host`` first.
     public var fallbackBrokers: [BrokerAddress]
     /// Seconds without traffic after which the connection is probed; 5 to 65535. A broker that stops answering is
-    /// detected after at most twice that time.
+    /// detected after at most twice that time or, if publications fill the connection meanwhile, after that time once it
+    /// is full.
     public var keepAlive: UInt16
     /// Maximum time for a broker to accept a connection: TCP, TLS and MQTT together.
     public var connectTimeout: Duration
