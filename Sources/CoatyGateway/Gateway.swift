@@ -58,7 +58,7 @@ public final class Gateway: Sendable {
         mode = try AccessMode(settings, generate: RandomSecret.token)
         let access = AccessControl(.open, browserPolicy: settings.browserPolicy, logger: logger.labelled(.access))
         self.access = access
-        keyRefresher = KeyRefresher(
+        keyRefresher = try KeyRefresher(
             limits: settings.limits,
             current: { access.policy.verifier?.keys },
             onRevocation: { access.review() },

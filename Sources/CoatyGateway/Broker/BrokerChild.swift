@@ -36,7 +36,7 @@ final class BrokerChild {
     }
 
     /// Logs the process's output until the process ends, `limit` is over (nil: no limit) or `signal` is raised.
-    func watch(for limit: Duration?, orUntil signal: StopSignal?) {
+    func watch(for limit: Duration?, orUntil signal: PollSignal?) {
         let deadline = limit.map { ContinuousClock.now + $0 }
         while exitStatus == nil {
             let rest = deadline.map { $0 - ContinuousClock.now }
@@ -77,7 +77,7 @@ final class BrokerChild {
         while let output, poll(output, nil, for: .zero).output { drain(output) }
     }
 
-    private func poll(_ output: Int32?, _ signal: StopSignal?, for limit: Duration?) -> (output: Bool, signal: Bool) {
+    private func poll(_ output: Int32?, _ signal: PollSignal?, for limit: Duration?) -> (output: Bool, signal: Bool) {
         // poll(2) ignores negative descriptors.
         var entries = [
             pollfd(fd: output ?? -1, events: Int16(POLLIN), revents: 0),

@@ -33,7 +33,7 @@ final class BrokerSupervisor: Sendable {
     private let configuration: EmbeddedBroker.Configuration
     private let logger: Logger
     private let state = Mutex(State())
-    private let stopSignal: StopSignal
+    private let stopSignal: PollSignal
     private let onGivenUp: @Sendable () -> Void
 
     /// - Parameter onGivenUp: called on the thread, after its work has ended, when the broker is no longer restarted.
@@ -45,7 +45,7 @@ final class BrokerSupervisor: Sendable {
         self.configuration = configuration
         self.logger = logger
         self.onGivenUp = onGivenUp
-        stopSignal = try StopSignal()
+        stopSignal = try PollSignal()
     }
 
     var address: EmbeddedBroker.Address? { state.withLock { $0.address } }

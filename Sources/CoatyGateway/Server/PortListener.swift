@@ -21,7 +21,7 @@ final class PortListener: Component {
 
     private enum State {
         case idle
-        case listening(port: UInt16, stop: StopSignal, ended: DispatchSemaphore)
+        case listening(port: UInt16, stop: PollSignal, ended: DispatchSemaphore)
     }
 
     private let host: String
@@ -72,10 +72,10 @@ final class PortListener: Component {
     func start() async throws {
         let socket = try ListeningSocket(host: host, port: wantedPort)
         let poller = epoll_create1(Int32(EPOLL_CLOEXEC))
-        let stop: StopSignal
+        let stop: PollSignal
         do {
             guard poller >= 0 else { throw SystemCallError(call: "epoll_create1", code: errno) }
-            stop = try StopSignal()
+            stop = try PollSignal()
         } catch {
             if poller >= 0 { close(poller) }
             close(socket.descriptor)
@@ -136,7 +136,7 @@ private struct AcceptLoop {
     }
 
     private let listener: Int32
-    private let stop: StopSignal
+    private let stop: PollSignal
     private let maximumUndecided: Int
     private let decisionTimeout: Duration
     private let refuse: (Int32) -> Void
@@ -153,7 +153,7 @@ private struct AcceptLoop {
     init(
         poller: Int32,
         listener: Int32,
-        stop: StopSignal,
+        stop: PollSignal,
         maximumUndecided: Int,
         decisionTimeout: Duration,
         proxies: [AddressRange]?,

@@ -9,7 +9,8 @@ final class KeyRefresher: Component {
     /// Interval of the checks for keys that a reload has configured.
     private static let idlePause = Duration.seconds(1)
 
-    private let wake = DispatchSemaphore(value: 0)
+    /// Not a semaphore: libdispatch waits by the wall clock, and a clock that is set back would prolong the wait.
+    private let wake: PollSignal
     private let ended = DispatchSemaphore(value: 0)
     private let isStopping = Atomic(false)
     private let hasStarted = Atomic(false)
@@ -22,12 +23,14 @@ final class KeyRefresher: Component {
     ///   - limits: the limits of tokens and of cached verified tokens.
     ///   - current: returns the keys in use; nil if there are none.
     ///   - onRevocation: called when a key was revoked, because it is no longer among the loaded keys.
+    /// - Throws: `SystemCallError` if there is no descriptor.
     init(
         limits: Limits,
         current: @escaping @Sendable () -> KeyStore?,
         onRevocation: @escaping @Sendable () -> Void,
         logger: Logger
-    ) {
+    ) throws {
+        wake = try PollSignal()
         self.limits = limits
         self.logger = logger
         self.current = current
@@ -37,7 +40,10 @@ final class KeyRefresher: Component {
     func start() async {
         hasStarted.store(true, ordering: .relaxed)
         let thread = Thread { [self] in
-            while !isStopping.load(ordering: .relaxed) { _ = wake.wait(timeout: .now() + turn() / .seconds(1)) }
+            while !isStopping.load(ordering: .relaxed) {
+                wake.wait(for: turn())
+                wake.lower()
+            }
             ended.signal()
         }
         thread.name = "keys"
@@ -47,7 +53,7 @@ final class KeyRefresher: Component {
     func stop() async {
         guard hasStarted.load(ordering: .relaxed) else { return }
         isStopping.store(true, ordering: .relaxed)
-        wake.signal()
+        wake.raise()
         // A running request ends within a second; nothing depends on it.
         await onBlockingThread { [ended] in _ = ended.wait(timeout: .now() + .milliseconds(50)) }
     }
@@ -92,7 +98,7 @@ final class KeyRefresher: Component {
     }
 
     /// Triggers the loading of due keys.
-    private func check() { wake.signal() }
+    private func check() { wake.raise() }
 
     /// - Returns: the time until the next turn.
     private func turn() -> Duration {
