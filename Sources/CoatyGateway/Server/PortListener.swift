@@ -9,6 +9,9 @@ import Synchronization
 final class PortListener: Component {
     /// Pause before accepting again after descriptors ran out.
     static let exhaustionPause = Duration.milliseconds(100)
+    /// Number of descriptors that no connection gets, even if the limit of the process has been lowered since the start.
+    /// libdispatch ends the process if it cannot open a file.
+    static let spareDescriptors = 32
 
     /// The handling of an accepted connection.
     enum Reception: Sendable {
@@ -214,8 +217,12 @@ private struct AcceptLoop {
             if descriptor >= 0 {
                 _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
                 _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
-                take(descriptor, peer: peer)
-                continue
+                guard isSpare(descriptor) else {
+                    take(descriptor, peer: peer)
+                    continue
+                }
+                refuse(descriptor)
+                return pause(errorText(EMFILE))
             }
             switch errno {
             case EINTR, ECONNABORTED, EPROTO: continue
@@ -223,15 +230,25 @@ private struct AcceptLoop {
                 isExhausted = false
                 return
             default:
-                // Out of descriptors or memory: connections stay in the backlog, and epoll would report them again
-                // immediately.
-                if !isExhausted { logger.error("cannot accept", metadata: ["error": "\(errorText(errno))"]) }
-                isExhausted = true
-                forget(listener)
-                pausedUntil = .now + PortListener.exhaustionPause
-                return
+                return pause(errorText(errno))
             }
         }
+    }
+
+    /// Stops accepting for a moment, because descriptors or memory have run out. Connections stay in the backlog, and
+    /// epoll would report them again immediately.
+    private mutating func pause(_ error: String) {
+        if !isExhausted { logger.error("cannot accept", metadata: ["error": "\(error)"]) }
+        isExhausted = true
+        forget(listener)
+        pausedUntil = .now + PortListener.exhaustionPause
+    }
+
+    /// Returns whether a new descriptor is one of the last: the kernel assigns the lowest free number.
+    private func isSpare(_ descriptor: Int32) -> Bool {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        return Int(descriptor) >= Int(clamping: limit.rlim_cur) - PortListener.spareDescriptors
     }
 
     private mutating func resumeAccepting() {
