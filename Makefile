@@ -15,7 +15,8 @@ SOAK_RATE ?= 8000
 SEEDS ?=
 
 # The tests that `make test-browser` (names of unittest), `make test-brokers` (a regular expression), `make test-hostile` (rows of
-# `Tests/Hostile/run --list`) or `make test-deploy` (subjects) runs; all if it is empty.
+# `Tests/Hostile/run --list`), `make test-faults` (rows of `Tests/Faults/run --list`) or `make test-deploy` (subjects) runs; all if it
+# is empty.
 TESTS ?=
 
 # `make test-hostile TLS=1` uses TLS.
@@ -154,6 +155,12 @@ test-soak: deps-hostile ## run under load with clients that connect and disconne
 	swift build -c release --product coaty-gateway
 	Tests/Hostile/soak .build/soak "$$(swift build -c release --show-bin-path)/coaty-gateway" $(SOAK_SECONDS) $(SOAK_RATE)
 
+.PHONY: test-faults deps-faults
+# Runs for about ten minutes, at best without other load.
+test-faults: deps-faults ## run through faults of the broker, the network, the machine and the process; TESTS="sigstop kill9" runs some
+	swift build -c release --product coaty-gateway
+	Tests/Faults/run .build/faults "$$(swift build -c release --show-bin-path)/coaty-gateway" $(TESTS)
+
 test-edge: deps-edge ## let Prometheus read the metrics, and restart gateways behind haproxy with 2000 clients; EDGE_CLIENTS=200 sets another number
 	swift build -c release --product coaty-gateway
 	Tests/Edge/prometheus .build/prometheus "$$(swift build -c release --show-bin-path)/coaty-gateway"
@@ -238,6 +245,9 @@ deps-proxies:
 
 deps-hostile:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies hostile)
+
+deps-faults:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies faults)
 
 deps-edge:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies edge)
