@@ -1,8 +1,8 @@
-// Shifts the wall clock of a program in which it is preloaded by a number of seconds, which is the content of a file (FAULTS_CLOCK) and may
-// change at any time. The monotonic clock is not changed.
+// Shifts the wall clock of a program in which it is preloaded by a number of seconds, which is the content of a file (FAULTS_CLOCK) and
+// may change at any time. The monotonic clock is not changed.
 //
-// The kernel's clock is not shifted. Waits until a time of the wall clock are therefore divided, and compared with the shifted clock in between:
-// as with the kernel's clock, a wait takes an hour longer if the clock is set back by an hour meanwhile.
+// The kernel's clock is not shifted. Waits until a time of the wall clock are therefore divided, and compared with the shifted clock in
+// between: as with the kernel's clock, a wait takes an hour longer if the clock is set back by an hour meanwhile.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -20,6 +20,8 @@ REQUEST_TIMEOUT = 3
 GRACE = 2
 # Seconds between two requests, between two looks at /readyz, and between two health checks.
 REQUEST_INTERVAL = 0.25
+# Number of calls that are answered before the traffic counts as started.
+CALLS_BEFORE = 4
 READINESS_INTERVAL = 0.05
 HEALTH_INTERVAL = 0.1
 # Seconds after which one of the readers leaves, to resume after a pause.
@@ -149,7 +151,7 @@ class Traffic(WellBehavedClient):
                     await asyncio.sleep(READINESS_INTERVAL)
             for work in (self.publish(), self.publish_over_rest(), self.repeat_requests()):
                 group.create_task(work)
-            while not self.delivers(0) or not self.publications:
+            while not self.delivers(0) or len(self.answers) < CALLS_BEFORE:
                 await asyncio.sleep(READINESS_INTERVAL)
             self._is_ready.set()
 

@@ -95,7 +95,8 @@ def start_behind_proxy(fault):
 
 @row("broker accepts connections and never answers, for 15 s")
 def silent(fault):
-    """/readyz reports it within 2 s, and within the connect timeout that the broker does not answer. The gateway tries again, and connects within 18 s."""
+    """/readyz reports it within 2 s, and after the connect timeout of 5 s that the broker does not answer. The gateway connects within 18 s
+    after the broker answers again."""
     proxy = start_behind_proxy(fault)
     be_faulty(fault, proxy, 15, 10, ["timed-out", "no-answer"], "--frozen")
     fault.settle()
@@ -116,7 +117,7 @@ def cut_subscribe(fault):
     proxy = start_behind_proxy(fault)
     since = time.monotonic()
     be_faulty(fault, proxy, 20, 2, ["closed"], "--maximum-filters", 0)
-    # The proxy accepts connections, and closes each after a moment: what was written to it in this moment is lost.
+    # The proxy accepts connections, and closes each after a moment: what was written in this moment is lost.
     fault.distrust(since)
     fault.settle()
 

@@ -130,7 +130,7 @@ def processors(fault):
     """The gateway stays ready, and reports no gaps. Health checks take at most 5 s, and so does the stop."""
     fault.start()
     for number in range(2 * os.cpu_count()):
-        fault._keep(Program(fault.folder / "burn.log", [sys.executable, "-c", BURN]))
+        fault.keep(Program(fault.folder / "burn.log", [sys.executable, "-c", BURN]))
     since = time.monotonic()
     fault.hold(20)
     change = fault.traffic.change(since, False)

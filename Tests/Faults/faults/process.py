@@ -1,14 +1,12 @@
 """A gateway that is killed or stopped at any moment."""
 
 import contextlib
-import pathlib
 import random
 import threading
 import time
 
-from fault import STOP_LIMIT, Broken, row
+from fault import row
 from stack import Program
-from traffic import REQUEST_TIMEOUT
 from wire import Client, Closed, frame, handshake, outcome, request, target
 
 KILLS = 200
