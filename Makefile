@@ -89,16 +89,18 @@ docs: deps ## build the documentation of the library's modules in .build/docs; a
 	done
 	@echo "to read: python3 -m http.server -d .build/docs/Coaty.doccarchive, then http://localhost:8000/documentation/coaty"
 
-# An empty line is a paragraph in mdoc.
-manual: deps ## write the man pages, and the completions of bash, zsh and fish, to .build/share
-	for product in coaty-gateway generate-manual; do swift build --product $$product || exit; done
-	rm -rf .build/share && mkdir -p .build/share/man1 .build/share/completions
-	set -e; folder="$$(swift build --show-bin-path)"; \
-	"$$folder/generate-manual" "$$folder/coaty-gateway" --multi-page --output-directory .build/share/man1; \
-	sed -i 's/^$$/.Pp/' .build/share/man1/*; \
-	for shell in bash zsh fish; do \
-		"$$folder/coaty-gateway" --generate-completion-script $$shell > .build/share/completions/coaty-gateway.$$shell; \
-	done
+# The release program with the Swift libraries in it and without symbols, for machines without Swift.
+STATIC := .build/static/coaty-gateway
+STATIC_BUILD := swift build -c release --static-swift-stdlib
+
+.PHONY: $(STATIC)
+$(STATIC): deps
+	$(STATIC_BUILD) --product coaty-gateway
+	install -D --strip "$$($(STATIC_BUILD) --show-bin-path)/coaty-gateway" $@
+
+manual: $(STATIC) ## write the man pages, and the completions of bash, zsh and fish, to .build/share
+	$(STATIC_BUILD) --product generate-manual
+	deploy/write-manual $(STATIC) "$$($(STATIC_BUILD) --show-bin-path)/generate-manual" .build/share
 
 # A missing program fails a test, instead of skipping it: `Tests/TestSupport/TestProgram.swift`.
 test test-access test-brokers: export COATY_REQUIRE_PROGRAMS := 1
