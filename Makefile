@@ -102,6 +102,10 @@ manual: $(STATIC) ## write the man pages, and the completions of bash, zsh and f
 	$(STATIC_BUILD) --product generate-manual
 	deploy/write-manual $(STATIC) "$$($(STATIC_BUILD) --show-bin-path)/generate-manual" .build/share
 
+.PHONY: deb deps-deb
+deb: deps-deb manual ## build the Debian package in .build/deb
+	deploy/build-deb $(STATIC) .build/share .build/deb
+
 # A missing program fails a test, instead of skipping it: `Tests/TestSupport/TestProgram.swift`.
 test test-access test-brokers: export COATY_REQUIRE_PROGRAMS := 1
 
@@ -253,6 +257,9 @@ deps-faults:
 
 deps-edge:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies edge)
+
+deps-deb:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies deb)
 
 deps-deploy:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies deploy)
