@@ -195,6 +195,10 @@ image: ## build the container image with docker, podman or buildah; ENGINE=podma
 test-image: deps-image ## build the container image from Debian's packages, without a registry, and run it without privileges; needs root
 	Tests/Image/run
 
+.PHONY: test-deb deps-test-deb
+test-deb: deps-test-deb deb ## install, run, upgrade and purge the Debian package in a Debian that systemd boots
+	Tests/Deb/run .build/test-deb .build/deb/coaty-gateway_*.deb
+
 screenshots: deps-browser ## take the README's screenshots of the console again
 	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done
 	Tests/Browser/run .build/browser "$$(swift build -c release --show-bin-path)" --screenshots docs/images
@@ -260,6 +264,9 @@ deps-edge:
 
 deps-deb:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies deb)
+
+deps-test-deb:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies test-deb)
 
 deps-deploy:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies deploy)
