@@ -33,7 +33,7 @@ def check(checks, work, gateway):
 def check_command(checks, stack, work, gateway, text):
     """Starts the command of the unit with its state directory, reloads it and stops it, as systemd does."""
     command = re.search(r"^ExecStart=coaty-gateway(.*)$", text, re.MULTILINE)[1].split()
-    reload = re.search(r"^ExecReload=/bin/kill -(\w+) \$MAINPID$", text, re.MULTILINE)[1]
+    reload = re.search(r"^ExecReload=/bin/sh -c 'kill -(\w+) \$MAINPID'$", text, re.MULTILINE)[1]
     limit = int(re.search(r"^TimeoutStopSec=(\d+)s$", text, re.MULTILINE)[1])
     state = work / "coaty-gateway"
     state.mkdir(mode=0o700)

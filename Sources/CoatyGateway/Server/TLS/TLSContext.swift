@@ -83,7 +83,7 @@ final class TLSContext: @unchecked Sendable {
 
     private static func load(_ files: TLSFiles, into context: OpaquePointer) throws(CertificateError) {
         for file in files.all where access(file, R_OK) != 0 {
-            throw CertificateError(file: file, reason: "cannot be read")
+            throw CertificateError(file: file, reason: "cannot be read: \(errorText(errno))")
         }
         guard SSL_CTX_use_certificate_chain_file(context, files.certificate) == 1 else {
             throw CertificateError(file: files.certificate, reason: "is no PEM certificate: \(reason())")
