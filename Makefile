@@ -89,9 +89,10 @@ docs: deps ## build the documentation of the library's modules in .build/docs; a
 	done
 	@echo "to read: python3 -m http.server -d .build/docs/Coaty.doccarchive, then http://localhost:8000/documentation/coaty"
 
-# The release program with the Swift libraries in it and without symbols, for machines without Swift.
+# The release program with the Swift libraries in it and without symbols, for machines without Swift. Its build has a separate folder,
+# because the flags change every object file.
 STATIC := .build/static/coaty-gateway
-STATIC_BUILD := swift build -c release --static-swift-stdlib
+STATIC_BUILD := swift build -c release --static-swift-stdlib --scratch-path .build-static
 
 .PHONY: $(STATIC)
 $(STATIC): deps
@@ -230,7 +231,7 @@ lint: ## check the format of the Swift sources
 	@! grep -rn --include='*.swift' '@Suite' Tests | grep -vF '@Suite(.exclusive' || { echo "these suites need the trait .exclusive"; exit 1; }
 
 clean: ## remove everything that was built
-	rm -rf .build .build-thread .build-address .build-fuzz
+	rm -rf .build .build-thread .build-address .build-fuzz .build-static
 
 deps: ## install what is missing to build and run, with apt
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies run)
