@@ -221,13 +221,17 @@ export interface Responses extends AsyncIterable<ResponseFrame> {
 
 /** An event to publish. */
 export type Publication =
-  | { event: "advertise" | "deadvertise"; data: object }
+  /** `lifetime`: seconds, or until this connection closes. Without it, the object stays until it is deadvertised. */
+  | { event: "advertise"; lifetime?: number | "connection"; data: object }
+  | { event: "deadvertise"; data: object }
   | { event: "channel"; channelId: string; data: object }
   | { event: "raw"; topic: string; retain?: boolean; data: { encoding: "base64" | "utf8"; value: string } }
 
 /** Whether the gateway has queued the event because it is not connected to its broker. */
 export interface Delivery {
   deferred: boolean
+  /** False if there is no room to advertise the object again after a reconnect. */
+  kept?: false
 }
 
 /** The request to respond to: the observed frame, or a correlation id with the name of the request or of the response. */
