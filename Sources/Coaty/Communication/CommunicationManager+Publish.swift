@@ -11,29 +11,39 @@ extension CommunicationManager {
     /// - Throws: ``CommunicationError/queueFull(publications:bytes:)``
     @discardableResult
     public func publishAdvertise(_ event: AdvertiseEvent) throws(CommunicationError) -> Delivery {
-        try publishAdvertise(event, holding: nil)
+        try publishAdvertise(event, holding: nil, keeping: nil, isKept: parent(ofShared: event.header) != nil)
     }
 
-    /// Advertises an object like ``publishAdvertise(_:)``.
+    /// Advertises an object like ``publishAdvertise(_:)``, but the caller decides whether the agent advertises it again
+    /// after each reconnect, and bounds these objects.
     ///
     /// - Parameters:
     ///   - holding: released when the event is written or given up.
-    ///   - keeping: released when the agent no longer advertises the object again after a reconnect.
+    ///   - keeping: released when the agent no longer advertises the object again after a reconnect; nil if it never
+    ///     does.
     package func publishAdvertise(
         _ event: AdvertiseEvent,
         holding: (any AnyObject & Sendable)?,
-        keeping: (any AnyObject & Sendable)? = nil
+        keeping: (any AnyObject & Sendable)?
     ) throws(CommunicationError) -> Delivery {
-        let parentId = parent(ofShared: event.header)
-        if parentId != nil { session.sharesObjects.store(true, ordering: .relaxed) }
+        try publishAdvertise(event, holding: holding, keeping: keeping, isKept: keeping != nil)
+    }
+
+    private func publishAdvertise(
+        _ event: AdvertiseEvent,
+        holding: (any AnyObject & Sendable)?,
+        keeping: (any AnyObject & Sendable)?,
+        isKept: Bool
+    ) throws(CommunicationError) -> Delivery {
+        let header = event.header
+        if isKept { session.sharesObjects.store(true, ordering: .relaxed) }
         var publications: [Publication] = []
-        for name in event.header.names {
-            var sharing = parentId.map {
-                Sharing.advertises(event.header.objectId, parentId: $0, isObjectType: name.isObjectType)
-            }
-            if parentId == nil, session.sharesObjects.load(ordering: .relaxed) {
-                // An earlier version of the object may be shared.
-                sharing = .ends([event.header.objectId])
+        for name in header.names {
+            var sharing: Sharing?
+            if isKept {
+                sharing = .advertises(header.objectId, parentId: header.parentObjectId, isObjectType: name.isObjectType)
+            } else if session.sharesObjects.load(ordering: .relaxed) {
+                sharing = .replaces(header.objectId)
             }
             var publication = publication(.advertise, name: name, event.payload, sharing: sharing)
             publication.keeping = keeping
@@ -42,7 +52,13 @@ extension CommunicationManager {
         return try session.publish(publications, holding: holding)
     }
 
-    /// Returns whether the agent advertises an object again after each reconnect.
+    /// No longer advertises objects again that another agent has deadvertised, nor their children.
+    package func forget(deadvertised ids: [CoatyUUID]) { session.core.withLock { $0.advertised.end(ids) } }
+
+    /// No longer advertises an object again that another agent has advertised since.
+    package func forget(replaced id: CoatyUUID) { session.core.withLock { _ = $0.advertised.remove(id) } }
+
+    /// Returns whether ``publishAdvertise(_:)`` would advertise an object again after each reconnect.
     package func keeps(_ object: ObjectHeader) -> Bool { parent(ofShared: object) != nil }
 
     /// Returns the id of the parent of an object that the farewell withdraws; nil for other objects, and for log
