@@ -112,7 +112,14 @@ extension Gateway {
         try await start("observing sessions", observers, stopLimit: .milliseconds(700))
         try await start("event workers", workers, stopLimit: .milliseconds(200))
         let objects = ObjectRegistry(manager: manager, limits: limits, logger: logger.labelled(.feeds))
-        try await start("objects", objects, stopLimit: .milliseconds(200))
+        let owners = ObjectOwners()
+        let keptObjects = KeptObjects(
+            manager: manager,
+            owners: owners,
+            limits: limits,
+            logger: logger.labelled(.feeds)
+        )
+        try await start("objects", ComponentGroup(components: [objects, keptObjects]), stopLimit: .milliseconds(200))
         let queries = Queries(
             threads: limits.queryWorkers,
             maximumSteps: limits.querySteps,
@@ -158,7 +165,8 @@ extension Gateway {
             feeds: hub,
             objects: objects,
             queries: queries,
-            owners: ObjectOwners(),
+            owners: owners,
+            keptObjects: keptObjects,
             ioNodes: ioNodes,
             routing: agent.routing,
             identities: identities,
@@ -189,6 +197,13 @@ extension Gateway {
                     return node.owner.issuer.map { $0 == policy.verifier?.configuration.issuer } ?? false
                 }
                 return permissions.decide(node.request(.register, .nodes, by: node.owner.subject)).denial == nil
+            }
+            // As for nodes. Whether single objects are still allowed is not checked.
+            network.keptObjects.withdraw { owner in
+                guard let permissions = owner.permissions(under: policy) else {
+                    return owner.issuer.map { $0 == policy.verifier?.configuration.issuer } ?? false
+                }
+                return permissions.hasGrant(.publish, .advertise)
             }
         }
         return ClientServices(

@@ -74,11 +74,15 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("maximum-io-nodes-per-client")) var maximumIoNodesPerClient: String?
     @Option(help: help("maximum-advertised-objects")) var maximumAdvertisedObjects: String?
     @Option(help: help("maximum-advertised-objects-per-client")) var maximumAdvertisedObjectsPerClient: String?
+    @Option(help: help("maximum-kept-object-bytes")) var maximumKeptObjectBytes: String?
+    @Option(help: help("maximum-kept-object-bytes-per-client")) var maximumKeptObjectBytesPerClient: String?
     @Option(help: help("maximum-queries")) var maximumQueries: String?
     @Option(help: help("maximum-queries-per-client")) var maximumQueriesPerClient: String?
     @Option(help: help("maximum-idempotency-keys")) var maximumIdempotencyKeys: String?
     @Option(help: help("maximum-idempotency-keys-per-client")) var maximumIdempotencyKeysPerClient: String?
     @Option(help: help("maximum-outbox-publications")) var maximumOutboxPublications: String?
+    @Option(help: help("maximum-kept-objects")) var maximumKeptObjects: String?
+    @Option(help: help("maximum-object-lifetime")) var maximumObjectLifetime: String?
     @Option(help: help("maximum-event-size")) var maximumEventSize: String?
     @Option(help: help("maximum-event-values")) var maximumEventValues: String?
     @Option(help: help("maximum-waiting-events")) var maximumWaitingEvents: String?

@@ -62,6 +62,8 @@ final class SocketSession: WebSocketEndpoint.Client {
     let record: SocketRecord
     let services: ClientServices
     let store = Store()
+    /// Ends the objects that were advertised for as long as this connection.
+    private let lifetime = ConnectionLifetime()
 
     /// - Parameter principal: nil if the client must authenticate first.
     init(
@@ -139,8 +141,13 @@ final class SocketSession: WebSocketEndpoint.Client {
         case .cancel: try end(frame, isRequest: true)
         case .publish:
             let publication = try PublicationRequest(frame.json, services.accounts.limits, besides: ClientFrame.members)
-            let operation = Publish(publication: publication, identity: identity)
-            answer(frame, try services.gate.perform(operation, by: authenticated()))
+            let operation = Publish(
+                publication: publication,
+                lifetime: try ObjectLifetime.lifetime(in: frame.json, of: lifetime, services.accounts.limits),
+                identity: identity
+            )
+            let outcome = try services.gate.perform(operation, by: authenticated())
+            outbound.reply(ServerFrame(.ok, members: Array(outcome.members.utf8)), id: frame.id)
         case .respond: try respond(frame)
         case .identify: try identify(frame)
         case .ping:
@@ -379,6 +386,8 @@ final class SocketSession: WebSocketEndpoint.Client {
         outbound.close()
         services.connections.remove(connectionNumber)
         for activity in activities { activity.cancel?() }
+        // Before the identity leaves, because it deadvertises its objects.
+        lifetime.end()
         if let identity { Task { await identity.leave() } }
     }
 }

@@ -9,6 +9,7 @@ struct Network: Sendable {
     /// Performs queries of ``objects``.
     let queries: Queries
     let owners: ObjectOwners
+    let keptObjects: KeptObjects
     let ioNodes: IoNodeRegistry
     let routing: RoutingAdmin
     let identities: ClientIdentities

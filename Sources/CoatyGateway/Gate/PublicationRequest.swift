@@ -2,7 +2,8 @@ import Coaty
 import CoatyMQTT
 import Foundation
 
-/// A publication of a client, as one JSON object: `{"event":…,"channelId"?,"topic"?,"retain"?,"data":…}`.
+/// A publication of a client, as one JSON object: `{"event":…,"channelId"?,"topic"?,"retain"?,"lifetime"?,
+/// "data":…}`. ``ObjectLifetime`` reads `lifetime`.
 ///
 /// `data` is the payload of an Advertise, Deadvertise or Channel event, whose bytes are published unchanged. The `data`
 /// of a raw event is `{"encoding":"base64"|"utf8","value":…}`.
@@ -29,7 +30,7 @@ enum PublicationRequest: Sendable {
         let members = others.union(["event", "data"])
         switch event.string {
         case "advertise":
-            try view.refuseMembers(besides: members)
+            try view.refuseMembers(besides: members.union(["lifetime"]))
             self = .advertise(try view.data { try Self.advertisement($0) })
         case "deadvertise":
             try view.refuseMembers(besides: members)

@@ -105,6 +105,7 @@ extension Resource {
         case .brokerConnections: "broker-connections"
         case .ioNodes: "io-nodes"
         case .objects: "advertised-objects"
+        case .keptObjects: "kept-object-bytes"
         case .queries: "queries"
         case .idempotencyKeys: "idempotency-keys"
         }
@@ -123,15 +124,22 @@ extension Resource {
             "Maximum number of feeds with their own broker connection; each selection of `traffic` events has one"
         case .ioNodes: "Maximum number of registered IO nodes, each with its own broker session"
         case .objects: "Maximum number of objects whose owners the gateway stores, until they are deadvertised"
+        case .keptObjects: "Maximum bytes of the objects that the gateway advertises again after a reconnect"
         case .queries: "Maximum number of queries of the object registry at a time"
         case .idempotencyKeys: "Maximum number of requests with an Idempotency-Key in ten minutes"
         }
     }
 
+    private func atTheBound(_ status: Int) -> String {
+        let refusal = "\(status) `\(problem.type)`"
+        guard self == .keptObjects else { return refusal }
+        return "objects without `lifetime` are published, but not kept (`kept` is false); with `lifetime`: \(refusal)"
+    }
+
     fileprivate var bounds: [Bound] {
         let range =
             switch self {
-            case .outbox: 1...1 << 40
+            case .outbox, .keptObjects: 1...1 << 40
             case .identities, .ioNodes: 0...1000
             case .brokerConnections: 1...100
             default: 1...1_000_000
@@ -139,10 +147,10 @@ extension Resource {
         let total = Bound(
             "maximum-\(setting)",
             formerly: self == .outbox ? "outbox-bytes" : nil,
-            self == .outbox ? .bytes : .number,
+            self == .outbox || self == .keptObjects ? .bytes : .number,
             in: range,
             help,
-            atTheBound: "503 `\(problem.type)`",
+            atTheBound: atTheBound(503),
             \Limits[self].total
         )
         var perClient = Bound(
@@ -151,7 +159,7 @@ extension Resource {
             in: 1...range.upperBound,
             "For one client: \(help.prefix(1).lowercased())\(help.dropFirst())",
             derivation: "half of the total",
-            atTheBound: "429 `\(problem.type)`",
+            atTheBound: atTheBound(429),
             \Limits[self].perClient
         )
         // A client keeps what it has, even if it exceeds the client's new share.

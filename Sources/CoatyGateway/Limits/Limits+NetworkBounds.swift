@@ -11,6 +11,22 @@ extension Limits {
             \.outboxPublications
         ),
         Bound(
+            "maximum-kept-objects",
+            .number,
+            in: 1...1_000_000,
+            "Maximum number of objects that the gateway advertises again after a reconnect: an object counts at least as `maximum-kept-object-bytes` divided by this",
+            atTheBound: "as `maximum-kept-object-bytes`",
+            \.keptObjects
+        ),
+        Bound(
+            "maximum-object-lifetime",
+            .seconds,
+            in: 1...31_536_000,
+            "Maximum `lifetime` of an advertised object",
+            atTheBound: "400 `invalid-value`",
+            \.objectLifetime
+        ),
+        Bound(
             "maximum-event-size",
             .bytes,
             in: 1 << 20...256 << 20,

@@ -39,6 +39,10 @@ struct Limits: Sendable {
     var eventSize: Int?
     /// JSON values of an event that is received from the broker, names of members included.
     var eventValues = 1_000_000
+    /// Objects that the gateway advertises again after a reconnect, of all clients.
+    var keptObjects = 5_000
+    /// Seconds of the lifetime that a client can give an object.
+    var objectLifetime = 86_400
     /// Broker connections that observe raw events.
     var rawConnections = 4
     /// Subscriptions and pending requests of one WebSocket connection.
@@ -164,6 +168,9 @@ struct Limits: Sendable {
     /// Minimum number of bytes that a publication counts in the outbox: a client with half of the bytes has half of the
     /// publications.
     var outboxBytesPerPublication: Int { self[.outbox].total / max(1, outboxPublications) }
+
+    /// Minimum number of bytes that a kept object counts, as for publications.
+    var bytesPerKeptObject: Int { self[.keptObjects].total / max(1, keptObjects) }
 }
 
 // MARK: - Memory
@@ -197,6 +204,7 @@ extension Limits {
     /// The part for clients: the rest. The gateway's own parts stay available even if clients use their entire part.
     var clientMemory: Int {
         accountedMemory - registryMemory - feedMemory - inboundMemory - replayBytes - self[.outbox].total
+            - self[.keptObjects].total
     }
 
     /// Minimum number of bytes that must be left for clients.
@@ -222,6 +230,7 @@ extension Resource {
         case .subscriptions: 100_000
         case .requests: 4096
         case .outbox: 16 << 20
+        case .keptObjects: 8 << 20
         case .identities, .ioNodes: 100
         case .brokerConnections: 8
         case .queries: 64

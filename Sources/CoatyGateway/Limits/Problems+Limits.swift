@@ -65,6 +65,7 @@ extension Resource {
         case .identities: ("too-many-identities", "Too many identities")
         case .ioNodes: ("too-many-io-nodes", "Too many IO nodes")
         case .objects: ("too-many-objects", "Too many objects")
+        case .keptObjects: ("too-many-kept-objects", "Too many kept objects")
         case .queries: ("too-many-queries", "Too many queries")
         case .idempotencyKeys: ("too-many-idempotency-keys", "Too many idempotency keys")
         }

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// A resource that clients share, and of which one client can only use a part.
 enum Resource: Int, CaseIterable, Sendable {
     case connections
@@ -14,6 +16,9 @@ enum Resource: Int, CaseIterable, Sendable {
     case ioNodes
     /// Objects that clients have advertised.
     case objects
+    /// Bytes of the objects that the gateway advertises again after a reconnect. An object counts at least
+    /// ``Limits/bytesPerKeptObject``.
+    case keptObjects
     /// Queries of the object registry.
     case queries
     /// Requests with an `Idempotency-Key`, from their start until their answers are no longer kept.
@@ -32,6 +37,7 @@ enum Resource: Int, CaseIterable, Sendable {
         case .brokerConnections: "broker connections"
         case .ioNodes: "IO nodes"
         case .objects: "advertised objects"
+        case .keptObjects: "kept object bytes"
         case .queries: "queries"
         case .idempotencyKeys: "idempotency keys"
         }
@@ -42,15 +48,29 @@ enum Resource: Int, CaseIterable, Sendable {
 final class Place: Sendable {
     private let account: ClientAccount
     private let tally: Tally
-    private let amount: Int
+    private let amount: Atomic<Int>
     private let top: Tally?
 
     init(of account: ClientAccount, _ tally: Tally, _ amount: Int, below top: Tally? = nil) {
         self.account = account
         self.tally = tally
-        self.amount = amount
+        self.amount = Atomic(amount)
         self.top = top
     }
 
-    deinit { tally.give(amount, below: top) }
+    deinit { tally.give(amount.load(ordering: .relaxed), below: top) }
+
+    /// Changes the amount. Only one thread at a time may call it. Not for resources whose total is bounded elsewhere.
+    ///
+    /// - Returns: the reason why there is no room for more; then nothing changes.
+    func resize(to amount: Int) -> Tally.Exhaustion? {
+        let current = self.amount.load(ordering: .relaxed)
+        if amount > current {
+            if let reason = tally.take(amount - current) { return reason }
+        } else {
+            tally.give(current - amount)
+        }
+        self.amount.store(amount, ordering: .relaxed)
+        return nil
+    }
 }

@@ -56,10 +56,14 @@ struct BatchResource: Sendable {
         _ isAnyPublished: inout Bool
     ) -> [UInt8] {
         do {
-            let publication = try PublicationRequest(Payload(Array(text)).json, gate.limits)
-            let delivery = try gate.perform(Publish(publication: publication), by: principal)
+            let json = try Payload(Array(text)).json
+            let operation = Publish(
+                publication: try PublicationRequest(json, gate.limits),
+                lifetime: try ObjectLifetime.lifetime(in: json, of: nil, gate.limits)
+            )
+            let outcome = try gate.perform(operation, by: principal)
             isAnyPublished = true
-            return Array(#"{"status":202,"deferred":\#(delivery == .deferred)}"#.utf8)
+            return Array(#"{"status":202,\#(outcome.members)}"#.utf8)
         } catch {
             return Problems.of(error).body
         }

@@ -3,26 +3,38 @@ import HTTPServer
 
 /// `POST /v1/advertise`, `/v1/deadvertise`, `/v1/channel/{channelId}`: publish one-way events.
 ///
-/// They run to completion on the thread that read the request. The bytes of payloads are published unchanged.
+/// They run to completion on the thread that read the request. The bytes of payloads are published unchanged, except that
+/// `lifetime` is removed.
 struct PublishResource: Sendable {
     let gate: Gate
 
-    private static let sent = accepted(#"{"deferred":false}"#)
-    private static let deferred = accepted(#"{"deferred":true}"#)
+    private static let sent = accepted(PublishOutcome(delivery: .sent).members)
+    private static let deferred = accepted(PublishOutcome(delivery: .deferred).members)
 
     static func accepted(_ delivery: Delivery) -> HTTPResponse { delivery == .sent ? sent : deferred }
 
-    private static func accepted(_ body: String) -> HTTPResponse {
-        HTTPResponse(status: 202, headers: [("Content-Type", "application/json")], body: body)
+    private static func accepted(_ outcome: PublishOutcome) -> HTTPResponse {
+        outcome.hasRoom ? accepted(outcome.delivery) : accepted(outcome.members)
+    }
+
+    private static func accepted(_ members: String) -> HTTPResponse {
+        HTTPResponse(status: 202, headers: [("Content-Type", "application/json")], body: "{\(members)}")
     }
 
     func register(in router: inout GatewayRouter) {
         router.onPost("/v1/advertise", publishingBy: gate) { request, principal, _ in
-            answer(request, principal) { payload in .advertise(try PublicationRequest.advertisement(payload)) }
+            answer(request, principal) { payload in
+                let lifetime = try ObjectLifetime.lifetime(in: payload.json, of: nil, gate.limits)
+                let event = lifetime == nil ? payload : try payload.without("lifetime")
+                return Publish(
+                    publication: .advertise(try PublicationRequest.advertisement(event)),
+                    lifetime: lifetime
+                )
+            }
         }
         router.onPost("/v1/deadvertise", publishingBy: gate) { request, principal, _ in
             answer(request, principal) { payload in
-                .deadvertise(try PublicationRequest.deadvertisement(payload, gate.limits))
+                Publish(publication: .deadvertise(try PublicationRequest.deadvertisement(payload, gate.limits)))
             }
         }
         router.onPost("/v1/channel/{channelId}", publishingBy: gate) { request, principal, _ in
@@ -31,7 +43,7 @@ struct PublishResource: Sendable {
                 return .response(Problems.invalidParameter("channelId", InvalidParameter.level).response())
             }
             return answer(request, principal) { payload in
-                .channel(try PublicationRequest.channelEvent(channelId, payload))
+                Publish(publication: .channel(try PublicationRequest.channelEvent(channelId, payload)))
             }
         }
     }
@@ -39,12 +51,28 @@ struct PublishResource: Sendable {
     private func answer(
         _ request: borrowing HTTPRequest,
         _ principal: Principal,
-        _ read: (Payload) throws -> PublicationRequest
+        _ read: (Payload) throws -> Publish
     ) -> HTTPReply {
         guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
         let body = request.body
         return .performing {
-            Self.accepted(try gate.perform(Publish(publication: read(Payload(body))), by: principal))
+            Self.accepted(try gate.perform(read(Payload(body)), by: principal))
         }
+    }
+}
+
+extension Payload {
+    /// Returns the object without its members of a name.
+    fileprivate func without(_ name: String) throws(PayloadError) -> Payload {
+        var text: [UInt8] = []
+        for (key, value) in json.members where key.string != name {
+            text.append(UInt8(ascii: text.isEmpty ? "{" : ","))
+            text += key.bytes
+            text.append(UInt8(ascii: ":"))
+            text += value.bytes
+        }
+        if text.isEmpty { text.append(UInt8(ascii: "{")) }
+        text.append(UInt8(ascii: "}"))
+        return try Payload(text)
     }
 }

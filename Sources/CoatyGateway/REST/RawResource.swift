@@ -22,7 +22,9 @@ struct RawResource: Sendable {
                     throw InvalidParameter(name: "topic", reason: PublicationRequest.topic)
                 }
                 let event = try RawEvent.with(topic: topic, payload: body, shouldRetain: retain)
-                return PublishResource.accepted(try gate.perform(Publish(publication: .raw(event)), by: principal))
+                return PublishResource.accepted(
+                    try gate.perform(Publish(publication: .raw(event)), by: principal).delivery
+                )
             }
         }
     }

@@ -4,6 +4,8 @@ import HTTPServer
 /// Publishes a one-way event.
 struct Publish: Operation {
     let publication: PublicationRequest
+    /// The lifetime of an advertised object; nil until it is withdrawn.
+    var lifetime: ObjectLifetime?
     /// The identity that publishes; nil for the gateway's identity.
     var identity: ClientIdentity?
 
@@ -38,12 +40,9 @@ struct Publish: Operation {
         }
     }
 
-    /// Returns the memory of an object that its agent keeps to advertise it again, including its topics, in bytes.
-    private static func cost(ofKept event: AdvertiseEvent) -> Int { event.payload.bytes.count + 1024 }
-
-    /// - Throws: `Problem` if the principal has too many objects in the network, or no memory for another one;
+    /// - Throws: `Problem` if the principal has too many objects in the network, or no room for one with a lifetime;
     ///   `CommunicationError`.
-    func execute(on target: Void, in network: Network, under permit: Permit) throws -> Delivery {
+    func execute(on target: Void, in network: Network, under permit: Permit) throws -> PublishOutcome {
         let manager = identity?.manager ?? network.manager
         let account = permit.account
         let (size, publications) = (publication.size, publication.publications)
@@ -51,19 +50,29 @@ struct Publish: Operation {
         account.countPublication(publications * size)
         switch publication {
         case .advertise(let event):
-            let kept = try manager.keeps(event.header) ? account.charge(Self.cost(ofKept: event)) : nil
             if permit.isRestricted {
                 try network.owners.insert(event.header.objectId, permit.principal.subject, account)
             }
-            return try manager.publishAdvertise(event, holding: place, keeping: kept)
+            let owner = KeptObjects.Owner(principal: permit.principal, account: account)
+            return try network.keptObjects.advertise(event, lifetime, from: manager, by: owner, holding: place)
         case .deadvertise(let event):
-            let delivery = try manager.publishDeadvertise(event, holding: place)
+            let delivery = try network.keptObjects.deadvertise(event, from: manager, holding: place)
             network.owners.remove(event.data.objectIds)
-            return delivery
-        case .channel(let event): return try manager.publishChannel(event, holding: place)
-        case .raw(let event): return try manager.publishRaw(event, holding: place)
+            return PublishOutcome(delivery: delivery)
+        case .channel(let event): return PublishOutcome(delivery: try manager.publishChannel(event, holding: place))
+        case .raw(let event): return PublishOutcome(delivery: try manager.publishRaw(event, holding: place))
         }
     }
+}
+
+/// The outcome of a publication.
+struct PublishOutcome: Sendable {
+    let delivery: Delivery
+    /// False if the client has no room for another object that is advertised again after a reconnect.
+    var hasRoom = true
+
+    /// The JSON members, without braces.
+    var members: String { #""deferred":\#(delivery == .deferred)"# + (hasRoom ? "" : #","kept":false"#) }
 }
 
 extension Network {
