@@ -30,7 +30,7 @@ import Testing
 
     private static let names = [
         "CommunicationManager", "FeedHub", "ObjectRegistry(", "IoNodeRegistry(", "RoutingAdmin(", "ClientIdentities",
-        "Network ", "Network,",
+        "KeptObjects(", "Network ", "Network,",
         "network.", ".manager",
     ]
 

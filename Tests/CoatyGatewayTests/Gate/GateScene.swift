@@ -49,6 +49,7 @@ struct GateScene {
             objects: objects,
             queries: Queries(),
             owners: owners,
+            keptObjects: KeptObjects(manager: manager, owners: owners, limits: limits, logger: log),
             ioNodes: ioNodes,
             routing: routing,
             identities: ClientIdentities(options: options, limit: 10, logger: log),

@@ -213,38 +213,55 @@ import Testing
         await scene.stop()
     }
 
-    /// Objects that the gateway would advertise again after a reconnect are charged to the client as memory.
-    @Test func keptObjectsAreChargedUntilTheyAreDeadvertised() async throws {
+    private func advertise(
+        _ id: CoatyUUID,
+        size: Int,
+        coreType: String = "CoatyObject",
+        lifetime: ObjectLifetime? = nil,
+        in scene: GateScene,
+        by principal: Principal = .anonymous
+    ) throws -> PublishOutcome {
+        let known = #""coreType":"\#(coreType)","objectType":"t","objectId":"\#(id)""#
+        let log = coreType == "Log" ? #","logLevel":20,"logMessage":"m","logDate":"2026-01-01T00:00:00Z""# : ""
+        let text = #"{"object":{\#(known)\#(log),"name":"\#(String(repeating: "x", count: size))"}}"#
+        let event = try AdvertiseEvent(payload: Payload(Array(text.utf8)))
+        return try scene.gate.perform(Publish(publication: .advertise(event), lifetime: lifetime), by: principal)
+    }
+
+    @Test func keptObjectsAreCountedUntilTheyAreDeadvertised() async throws {
         var limits = Limits()
-        limits.memoryPerClient = 1 << 20
+        limits[.keptObjects] = Limits.Count(total: 100_000, perClient: 20_000)
+        limits.keptObjects = 20
         let scene = try await GateScene(limits: limits)
         scene.start()
         try await untilTrue("online") { scene.manager.isConnected }
         let account = scene.accounts.account(of: .anonymous)
-        let id = CoatyUUID()
-        func advertise(parent: CoatyUUID, size: Int) throws {
-            let known = #""coreType":"CoatyObject","objectType":"t","objectId":"\#(id)","parentObjectId":"\#(parent)""#
-            let text = String(repeating: "x", count: size)
-            let payload = try Payload(Array(#"{"object":{\#(known),"name":"\#(text)"}}"#.utf8))
-            _ = try scene.gate.perform(
-                Publish(publication: .advertise(AdvertiseEvent(payload: payload))),
-                by: .anonymous
-            )
-        }
-        func untilHeld(_ range: Range<Int>) async throws {
-            try await untilTrue("\(range) are held") {
-                scene.accounts.used(.outbox) == 0 && range.contains(account.memory.used)
+        func untilCounted(_ bytes: ClosedRange<Int>) async throws {
+            try await untilTrue("\(bytes) are counted") {
+                scene.accounts.used(.outbox) == 0 && bytes.contains(account.used(.keptObjects))
             }
         }
-        try advertise(parent: CoatyUUID(), size: 5000)
-        try await untilHeld(0..<1)
-        try advertise(parent: scene.manager.identityId, size: 5000)
-        try await untilHeld(5000..<8000)
-        try advertise(parent: scene.manager.identityId, size: 500)
-        try await untilHeld(500..<3000)
-        try scene.manager.publishDeadvertise(DeadvertiseEvent.with(objectIds: [id]))
-        try await untilHeld(0..<1)
-        #expect(refusal { try advertise(parent: scene.manager.identityId, size: 2 << 20) } == 429)
+        let id = CoatyUUID()
+        #expect(try advertise(id, size: 10_000, in: scene).hasRoom)
+        try await untilCounted(11_000...11_200)
+        // A new version takes the room of the previous one.
+        #expect(try advertise(id, size: 12_000, in: scene).hasRoom)
+        try await untilCounted(13_000...13_200)
+        #expect(try advertise(id, size: 100, in: scene).hasRoom)
+        try await untilCounted(5000...5000)
+        #expect(try advertise(CoatyUUID(), size: 100, coreType: "Log", in: scene).hasRoom)
+        #expect(try !advertise(CoatyUUID(), size: 15_000, in: scene).hasRoom)
+        let lasting = ObjectLifetime.duration(.seconds(60))
+        #expect(refusal { _ = try advertise(CoatyUUID(), size: 15_000, lifetime: lasting, in: scene) } == 429)
+        #expect(try advertise(CoatyUUID(), size: 15_000, in: scene, by: token).hasRoom)
+        try await untilCounted(5000...5000)
+        // The previous version is no longer advertised, either.
+        #expect(try !advertise(id, size: 25_000, in: scene).hasRoom)
+        try await untilCounted(0...0)
+        _ = try advertise(id, size: 100, in: scene)
+        let end = try Publish(publication: .deadvertise(DeadvertiseEvent.with(objectIds: [id])))
+        _ = try scene.gate.perform(end, by: .anonymous)
+        try await untilCounted(0...0)
         await scene.stop()
     }
 

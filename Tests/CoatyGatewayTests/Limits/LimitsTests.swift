@@ -52,7 +52,7 @@ import Coaty
         limits.memory = mebibytes << 20
         let parts = [
             limits.registryMemory, limits.feedMemory, limits.inboundMemory, limits.replayBytes, limits[.outbox].total,
-            limits.clientMemory,
+            limits[.keptObjects].total, limits.clientMemory,
         ]
         #expect(parts.reduce(0, +) == limits.accountedMemory)
         #expect(limits.accountedMemory <= limits.memory * 7 / 10)
