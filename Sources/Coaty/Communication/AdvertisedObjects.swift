@@ -104,8 +104,8 @@ struct AdvertisedObjects: Sendable {
         _ isObjectType: Bool
     ) -> Bool {
         // The advertisement to the object type belongs to the one to the core type that was sent before it.
-        if isObjectType, objects[id] == nil { return true }
-        let known = removed(id)
+        let known = objects[id]
+        if isObjectType, known == nil { return true }
         var publication = publication
         publication.holding = nil
         let shared = Shared(
@@ -113,15 +113,21 @@ struct AdvertisedObjects: Sendable {
             parentId: parentId,
             ordinal: known?.ordinal ?? lastOrdinal + 1
         )
+        let others = (count: objects.count - (known == nil ? 0 : 1), bytes: bytes - (known?.size ?? 0))
         let isBounded = publication.keeping != nil
-        guard isBounded || objects.count < Self.maximumObjects && bytes + shared.size <= Self.maximumBytes else {
+        guard isBounded || others.count < Self.maximumObjects && others.bytes + shared.size <= Self.maximumBytes else {
             refused += 1
+            remove(id)
             return false
         }
         lastOrdinal = max(lastOrdinal, shared.ordinal)
+        // Most advertisements replace a version with the same parent.
+        if known == nil || known?.parentId != parentId {
+            remove(id)
+            if let parentId { children[parentId, default: []].insert(id) }
+        }
         objects[id] = shared
-        if let parentId { children[parentId, default: []].insert(id) }
-        bytes += shared.size
+        bytes = others.bytes + shared.size
         return true
     }
 

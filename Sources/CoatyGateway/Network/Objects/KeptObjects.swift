@@ -136,10 +136,11 @@ final class KeptObjects: Component {
                 }
             }
             let delivery = try manager.publishAdvertise(event, holding: holding, keeping: room)
-            let former = state.entries.removeValue(forKey: header.objectId)
-            former?.ignoreConnection(header.objectId)
-            if let other = former?.manager, other !== manager { other.forget(replaced: header.objectId) }
-            if let room { insert(header.objectId, room, manager, owner.principal, lifetime, &state) }
+            if let room {
+                insert(header.objectId, room, manager, owner.principal, lifetime, &state)
+            } else if let former = state.entries.removeValue(forKey: header.objectId) {
+                former.replaced(header.objectId, by: manager)
+            }
             return PublishOutcome(delivery: delivery, hasRoom: room != nil || !isWanted)
         }
     }
@@ -172,8 +173,9 @@ final class KeptObjects: Component {
         case .connection(let connection): entry.end = .connection(connection)
         case nil: break
         }
-        state.entries[id] = entry
-        state.managers[manager.identityId] = WeakManager(manager: manager)
+        let former = state.entries.updateValue(entry, forKey: id)
+        former?.replaced(id, by: manager)
+        if former?.manager !== manager { state.managers[manager.identityId] = WeakManager(manager: manager) }
         if state.entries.count >= state.sweep { state.removeUnkept() }
         guard case .connection(let connection) = lifetime else { return }
         let isOpen = connection.insert(id) { [weak self, weak connection] ids in
@@ -304,6 +306,12 @@ extension KeptObjects.State {
 
 extension KeptObjects.Entry {
     fileprivate func ignoreConnection(_ id: CoatyUUID) { end?.openConnection?.remove(id) }
+
+    /// Handles that a client has advertised a newer version of the object.
+    fileprivate func replaced(_ id: CoatyUUID, by newer: CommunicationManager) {
+        ignoreConnection(id)
+        if let manager, manager !== newer { manager.forget(replaced: id) }
+    }
 }
 
 extension KeptObjects.End {
