@@ -21,14 +21,6 @@ struct ServeCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Settings") var flags: SettingFlags
 
-    /// `serve` is the default, and so gets the name of a command that does not exist.
-    @Argument(help: .hidden) var unknownCommand: String?
-
-    func validate() throws {
-        guard let unknownCommand else { return }
-        throw ValidationError("there is no command '\(unknownCommand)'. 'coaty-gateway help' lists the commands.")
-    }
-
     func run() async throws {
         Gateway.prepareProcess()
         let settings = try options.validSettings(flags: flags.values)
