@@ -15,13 +15,14 @@ typedef int (*ccurl_progress)(void *context, curl_off_t, curl_off_t, curl_off_t,
 ///
 /// - Parameters:
 ///   - body: the request's body, which must stay valid; null for none.
-///   - timeout: maximum time of the request, in milliseconds; 0 for a stream, which ends if it is silent for a minute.
+///   - timeout: maximum time of the request, in milliseconds; 0 for none.
 ///   - ca_file: PEM file of the authorities that sign the server's certificate; null for the system's.
 ///   - verifies: whether the server's certificate is verified.
 ///   - uses_proxy: whether a proxy of the environment is used.
+///   - progress: called about once a second with `context`; ends the request if it returns another value than 0.
 static inline CURLcode ccurl_prepare_request(
     CURL *handle, const char *url, const char *method, struct curl_slist *headers, const void *body, long body_size,
-    long timeout, const char *ca_file, int verifies, int uses_proxy, ccurl_data response, void *context) {
+    long timeout, const char *ca_file, int verifies, int uses_proxy, ccurl_data response, ccurl_progress progress, void *context) {
     CURLcode code = curl_easy_setopt(handle, CURLOPT_URL, url);
     CCURL_SET(CURLOPT_PROTOCOLS_STR, "http,https");
     if (body) {
@@ -41,14 +42,12 @@ static inline CURLcode ccurl_prepare_request(
         CCURL_SET(CURLOPT_SSL_VERIFYPEER, 0L);
         CCURL_SET(CURLOPT_SSL_VERIFYHOST, 0L);
     }
-    // A stream has a heartbeat every 15 seconds.
-    if (!timeout) {
-        CCURL_SET(CURLOPT_LOW_SPEED_LIMIT, 1L);
-        CCURL_SET(CURLOPT_LOW_SPEED_TIME, 60L);
-    }
     if (!uses_proxy) CCURL_SET(CURLOPT_PROXY, "");
     CCURL_SET(CURLOPT_WRITEFUNCTION, response);
     CCURL_SET(CURLOPT_WRITEDATA, context);
+    CCURL_SET(CURLOPT_NOPROGRESS, 0L);
+    CCURL_SET(CURLOPT_XFERINFOFUNCTION, progress);
+    CCURL_SET(CURLOPT_XFERINFODATA, context);
     return code;
 }
 
@@ -65,13 +64,10 @@ static inline CURLcode ccurl_prepare_request(
 static inline CURLcode ccurl_prepare(
     CURL *handle, const char *url, const char *protocols, long timeout, const char *ca_file, int is_local, ccurl_data body,
     ccurl_data header, ccurl_progress progress, void *context) {
-    CURLcode code = ccurl_prepare_request(handle, url, "GET", 0, 0, 0, timeout, ca_file, 1, !is_local, body, context);
+    CURLcode code = ccurl_prepare_request(handle, url, "GET", 0, 0, 0, timeout, ca_file, 1, !is_local, body, progress, context);
     CCURL_SET(CURLOPT_PROTOCOLS_STR, protocols);
     CCURL_SET(CURLOPT_HEADERFUNCTION, header);
     CCURL_SET(CURLOPT_HEADERDATA, context);
-    CCURL_SET(CURLOPT_NOPROGRESS, 0L);
-    CCURL_SET(CURLOPT_XFERINFOFUNCTION, progress);
-    CCURL_SET(CURLOPT_XFERINFODATA, context);
     return code;
 }
 

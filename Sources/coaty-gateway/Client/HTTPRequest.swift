@@ -7,6 +7,9 @@ struct HTTPRequest {
     private static let maximumBody = 256 << 20
     /// Maximum size of a line of a streamed response, in bytes: more than the largest event.
     private static let maximumLine = 64 << 20
+    /// Maximum time without a byte of a stream, which has a heartbeat every 15 seconds. libcurl's own limit is a speed of
+    /// whole bytes per second, which heartbeats do not reach.
+    private static let maximumSilence = Duration.seconds(60)
     /// libcurl requires one call of this before its first use.
     private static let isReady = ccurl_start() == CURLE_OK
 
@@ -50,7 +53,7 @@ struct HTTPRequest {
     ///
     /// - Throws: ``Failure/unreachable(_:)``, ``Failure/notAGateway(_:)``
     func answer() throws(Failure) -> Answer {
-        try perform(Transfer(mediaType: nil) { _ in true })
+        try perform(Transfer(mediaType: nil, isStream: timeout == nil) { _ in true })
     }
 
     /// Sends the request, and passes each line of a successful response of a media type on when it arrives, without its
@@ -61,7 +64,7 @@ struct HTTPRequest {
     /// - Throws: ``Failure/unreachable(_:)``, also if the connection ends within the response;
     ///   ``Failure/notAGateway(_:)``
     func lines(of mediaType: String, _ onLine: @escaping (ArraySlice<UInt8>) -> Bool) throws(Failure) -> Answer {
-        try perform(Transfer(mediaType: mediaType, onLine))
+        try perform(Transfer(mediaType: mediaType, isStream: timeout == nil, onLine))
     }
 
     private func perform(_ transfer: Transfer) throws(Failure) -> Answer {
@@ -94,6 +97,10 @@ struct HTTPRequest {
                         let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
                         return transfer.receive(UnsafeRawBufferPointer(start: data, count: count)) ? count : 0
                     },
+                    { context, _, _, _, _ in
+                        guard let context else { return 1 }
+                        return Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue().isSilent ? 1 : 0
+                    },
                     context
                 )
                 return prepared == CURLE_OK ? curl_easy_perform(handle) : prepared
@@ -105,6 +112,7 @@ struct HTTPRequest {
             switch code {
             case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_URL_MALFORMAT:
                 throw .notAGateway(reason)
+            case CURLE_ABORTED_BY_CALLBACK: throw .unreachable("\(url): nothing was received for a minute")
             default: throw .unreachable(reason)
             }
         }
@@ -122,12 +130,18 @@ struct HTTPRequest {
         private(set) var isEnded = false
         /// The media type of responses whose lines are passed on; nil if no response is.
         private let mediaType: String?
+        private let isStream: Bool
         private let onLine: (ArraySlice<UInt8>) -> Bool
+        private var lastReceipt = ContinuousClock.now
 
-        init(mediaType: String?, _ onLine: @escaping (ArraySlice<UInt8>) -> Bool) {
+        init(mediaType: String?, isStream: Bool, _ onLine: @escaping (ArraySlice<UInt8>) -> Bool) {
             self.mediaType = mediaType
+            self.isStream = isStream
             self.onLine = onLine
         }
+
+        /// Whether a stream has received nothing for too long.
+        var isSilent: Bool { isStream && ContinuousClock.now - lastReceipt > HTTPRequest.maximumSilence }
 
         private var hasLines: Bool {
             guard let mediaType, let handle, ccurl_status(handle) == 200, let type = ccurl_media_type(handle) else {
@@ -138,6 +152,7 @@ struct HTTPRequest {
 
         /// Returns whether to continue.
         func receive(_ data: UnsafeRawBufferPointer) -> Bool {
+            lastReceipt = .now
             guard hasLines else {
                 bytes += data
                 isTooLarge = bytes.count > HTTPRequest.maximumBody
