@@ -55,13 +55,17 @@ def check_files(checks, project):
     with checks.check("compose: each mounted file and each secret exists after setup"):
         for name in project.services:
             for target, source in project.sandbox(name).files.items():
-                require(source.is_file(), f"{name}: there is no file {source} for {target}")
+                require(source.exists(), f"{name}: there is no {source} for {target}")
         gateway = project.sandbox("gateway")
         state = gateway.environment["COATY_GATEWAY_STATE_DIRECTORY"]
         require(state in gateway.folders, f"gateway: there is no volume for {state}")
         require_equal((project.folder / "secrets").stat().st_mode & 0o777, 0o700, "the mode of secrets")
+    with checks.check("compose: the gateway trusts the address of Caddy, and of nobody else"):
+        settings = yaml.safe_load((project.folder / "config/gateway.yaml").read_text())
+        require_equal(settings["trusted-proxies"], project.services["caddy"]["networks"]["proxy"]["ipv4_address"], "trusted-proxies")
+        require_equal(project.services["gateway"]["networks"]["proxy"]["ipv4_address"], GATEWAY_ADDRESS, "the gateway's address")
     with checks.check("compose: setup replaces all examples, and keeps existing secrets"):
-        text = (project.folder / "gateway.yaml").read_text() + (project.folder / "secrets/gateway.env").read_text()
+        text = (project.folder / "config/gateway.yaml").read_text() + (project.folder / "secrets/gateway.env").read_text()
         require("EXAMPLE" not in text and "0" * 60 not in text, "gateway.yaml or gateway.env has an example")
         secret = project.secret("broker-password")
         again = subprocess.run([project.folder / "setup", "--host", HOST], capture_output=True, text=True)

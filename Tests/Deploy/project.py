@@ -23,9 +23,8 @@ class Project:
 
     def __init__(self, work, gateway):
         self.work, self.gateway = work, gateway
-        shutil.copytree(ROOT / "deploy", work / "deploy", ignore=shutil.ignore_patterns("secrets", ".env", "gateway.yaml.previous"))
+        shutil.copytree(ROOT / "deploy", work / "deploy", ignore=shutil.ignore_patterns("secrets", ".env", "config"))
         self.folder = work / "deploy/compose"
-        (self.folder / "gateway.yaml").unlink(missing_ok=True)
         self.setup = run(self.folder / "setup", "--host", HOST)
         self.variables = environment_file(self.folder / ".env")
         text = (self.folder / "compose.yaml").read_text()
@@ -61,6 +60,9 @@ class Project:
         environment = {key: str(value) for key, value in service.get("environment", {}).items()}
         for path in service.get("env_file", []):
             environment |= environment_file(self.folder / path)
+        if name == "gateway":
+            # Here all services are in one network namespace, so Caddy's connections come from the address that they go to.
+            environment["COATY_GATEWAY_TRUSTED_PROXIES"] = GATEWAY_ADDRESS
         temporary, is_read_only = list(service.get("tmpfs", [])), service.get("read_only", False)
         return Sandbox(
             int(user), int(group), files, folders, temporary, environment, is_read_only, self.gateway if name == "gateway" else None
