@@ -11,7 +11,7 @@ import time
 import uuid
 
 from well_behaved import Reader, WellBehavedClient, connect, read_head
-from wire import mqtt_packet_length, outcome, publish, request, subscribe, target
+from wire import mqtt_packets, outcome, publish, request, subscribe, target
 
 # Seconds after which a publication, a health check or the start of all readers has failed: the gateway hangs.
 LIMIT = 10
@@ -272,18 +272,11 @@ class Traffic(WellBehavedClient):
         source, writer = await self.open_broker()
         with contextlib.closing(writer):
             writer.write(subscribe("coaty/3/-/+/+") + subscribe(f"coaty/3/-/CLL:{OPERATION}/+/+"))
-            data = b""
-            while part := await source.read(1 << 16):
-                data += part
-                start = 0
-                while (length := mqtt_packet_length(data, start)) and len(data) >= start + length:
-                    packet = data[start : start + length]
-                    start += length
-                    if packet[0] >> 4 == 9:
-                        reader.is_ready.set()
-                    elif packet[0] >> 4 == 3:
-                        self.take_packet(reader, packet, writer)
-                data = data[start:]
+            async for packet in mqtt_packets(source):
+                if packet[0] >> 4 == 9:
+                    reader.is_ready.set()
+                elif packet[0] >> 4 == 3:
+                    self.take_packet(reader, packet, writer)
 
     def take_packet(self, reader, packet, writer):
         head = next(index for index in range(1, 5) if packet[index] < 0x80) + 1

@@ -19,7 +19,7 @@ import sys
 import time
 import uuid
 
-from wire import frame, handshake, mqtt_packet_length, outcome, publish, request, subscribe, target, tls_context
+from wire import frame, handshake, mqtt_packets, outcome, publish, request, subscribe, target, tls_context
 
 ADDRESS = "127.0.0.1"
 CHANNEL = "well-behaved"
@@ -239,18 +239,11 @@ class WellBehavedClient:
         source, writer = await self.open_broker()
         with contextlib.closing(writer):
             writer.write(subscribe(f"coaty/3/-/CHN:{CHANNEL}/+"))
-            data = b""
-            while part := await source.read(1 << 16):
-                data += part
-                start = 0
-                while (length := mqtt_packet_length(data, start)) and len(data) >= start + length:
-                    packet = data[start : start + length]
-                    start += length
-                    if packet[0] >> 4 == 9:
-                        reader.is_ready.set()
-                    elif packet[0] >> 4 == 3:
-                        reader.take_event(json.loads(packet[packet.index(b"{") :])["object"])
-                data = data[start:]
+            async for packet in mqtt_packets(source):
+                if packet[0] >> 4 == 9:
+                    reader.is_ready.set()
+                elif packet[0] >> 4 == 3:
+                    reader.take_event(json.loads(packet[packet.index(b"{") :])["object"])
 
     async def publish(self):
         _, writer = await self.open_broker()

@@ -248,6 +248,18 @@ def mqtt_packet_length(data, start=0):
     return None
 
 
+async def mqtt_packets(source):
+    """Yields each packet that arrives at a stream, until the stream ends."""
+    data = b""
+    while part := await source.read(1 << 16):
+        data += part
+        start = 0
+        while (length := mqtt_packet_length(data, start)) and len(data) >= start + length:
+            yield data[start : start + length]
+            start += length
+        data = data[start:]
+
+
 class Publisher:
     """Publishes directly at the broker, as an agent does."""
 
