@@ -188,7 +188,7 @@ image: ## build the container image with docker, podman or buildah; ENGINE=podma
 		[ "$$engine" ] || ! $$name info >/dev/null 2>&1 || engine=$$name; \
 	done; \
 	[ "$$engine" ] || { $(MAKE) --no-print-directory deps-image && engine=podman; } || exit; \
-	version=$$(sed -nE 's/.*static let version = "(.*)"/\1/p' Sources/CoatyGateway/Gateway.swift); \
+	version=$$(deploy/version); \
 	commit=$$(git describe --always --abbrev=40 --exclude='*' --dirty=' with changes' 2>/dev/null || echo unknown); \
 	set -x; BUILDAH_FORMAT=docker $$engine build --build-arg COATY_COMMIT="$$commit" --tag "coaty-gateway:$$version" --tag coaty-gateway .
 
