@@ -53,7 +53,7 @@ struct HTTPRequest {
     ///
     /// - Throws: ``Failure/unreachable(_:)``, ``Failure/notAGateway(_:)``
     func answer() throws(Failure) -> Answer {
-        try perform(Transfer(mediaType: nil, isStream: timeout == nil) { _ in true })
+        try perform(Transfer(mediaType: nil) { _ in true })
     }
 
     /// Sends the request, and passes each line of a successful response of a media type on when it arrives, without its
@@ -64,7 +64,7 @@ struct HTTPRequest {
     /// - Throws: ``Failure/unreachable(_:)``, also if the connection ends within the response;
     ///   ``Failure/notAGateway(_:)``
     func lines(of mediaType: String, _ onLine: @escaping (ArraySlice<UInt8>) -> Bool) throws(Failure) -> Answer {
-        try perform(Transfer(mediaType: mediaType, isStream: timeout == nil, onLine))
+        try perform(Transfer(mediaType: mediaType, onLine))
     }
 
     private func perform(_ transfer: Transfer) throws(Failure) -> Answer {
@@ -73,6 +73,7 @@ struct HTTPRequest {
         }
         defer { curl_easy_cleanup(handle) }
         transfer.handle = handle
+        transfer.maximumSilence = timeout == nil ? Self.maximumSilence : nil
         var list: UnsafeMutablePointer<curl_slist>?
         for header in headers { list = curl_slist_append(list, header) }
         defer { curl_slist_free_all(list) }
@@ -123,6 +124,8 @@ struct HTTPRequest {
     /// The response so far. Used by one thread.
     private final class Transfer {
         var handle: UnsafeMutableRawPointer?
+        /// Maximum time without a byte; nil for none.
+        var maximumSilence: Duration?
         /// The body of a response that is read as a whole, or the line so far.
         private(set) var bytes: [UInt8] = []
         private(set) var isTooLarge = false
@@ -130,18 +133,16 @@ struct HTTPRequest {
         private(set) var isEnded = false
         /// The media type of responses whose lines are passed on; nil if no response is.
         private let mediaType: String?
-        private let isStream: Bool
         private let onLine: (ArraySlice<UInt8>) -> Bool
         private var lastReceipt = ContinuousClock.now
 
-        init(mediaType: String?, isStream: Bool, _ onLine: @escaping (ArraySlice<UInt8>) -> Bool) {
+        init(mediaType: String?, _ onLine: @escaping (ArraySlice<UInt8>) -> Bool) {
             self.mediaType = mediaType
-            self.isStream = isStream
             self.onLine = onLine
         }
 
-        /// Whether a stream has received nothing for too long.
-        var isSilent: Bool { isStream && ContinuousClock.now - lastReceipt > HTTPRequest.maximumSilence }
+        /// Whether nothing was received for too long.
+        var isSilent: Bool { maximumSilence.map { ContinuousClock.now - lastReceipt > $0 } ?? false }
 
         private var hasLines: Bool {
             guard let mediaType, let handle, ccurl_status(handle) == 200, let type = ccurl_media_type(handle) else {

@@ -233,17 +233,16 @@ final class KeptObjects: Component {
 
     /// Deadvertises objects that are still kept.
     private func withdraw(_ ids: [CoatyUUID], _ state: inout State) {
-        var idsByManager: [CoatyUUID: [CoatyUUID]] = [:]
+        var idsByManager: [CoatyUUID: (manager: CommunicationManager, ids: [CoatyUUID])] = [:]
         for id in ids {
             guard let entry = state.entries[id] else { continue }
             guard let manager = entry.manager, entry.isKept else {
                 state.remove(id)
                 continue
             }
-            idsByManager[manager.identityId, default: []].append(id)
+            idsByManager[manager.identityId, default: (manager, [])].ids.append(id)
         }
-        for (identityId, ids) in idsByManager {
-            guard let manager = state.managers[identityId]?.manager else { continue }
+        for (manager, ids) in idsByManager.values {
             for start in stride(from: 0, to: ids.count, by: Self.idsPerEvent) {
                 withdraw(Array(ids[start..<min(start + Self.idsPerEvent, ids.count)]), manager, &state)
             }
