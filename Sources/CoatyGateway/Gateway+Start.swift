@@ -128,6 +128,10 @@ extension Gateway {
         try await start("queries", queries, stopLimit: .milliseconds(40))
         try await start("broker session", agent, stopLimit: .milliseconds(1500))
 
+        let peers = clusterKey.map { key in
+            Peers(manager: manager, key: key, memory: settings.resumeWindow, logger: logger.labelled(.broker))
+        }
+        if let peers { try await start("cluster", peers, stopLimit: .milliseconds(50)) }
         let ioNodes = ioNodeRegistry(broker)
         let identities = ClientIdentities(
             options: clientOptions(broker),
@@ -174,6 +178,7 @@ extension Gateway {
             accounts: accounts,
             residentMemory: memory,
             otherNamespaces: otherNamespaces,
+            peers: peers,
             requestCount: RequestCount(),
             metrics: metrics,
             control: GatewayControl(root: root) { [weak self] () async throws(ConfigurationError) -> [String] in

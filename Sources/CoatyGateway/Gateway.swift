@@ -30,6 +30,8 @@ public final class Gateway: Sendable {
     /// Nil until all components have started.
     let reloader = Mutex<Reloader?>(nil)
     let pause = PauseState()
+    /// Nil if the gateway is in no cluster.
+    let clusterKey: ClusterKey?
     /// Nil if the port has no TLS.
     let certificates: CertificateStore?
     let requestLog: RequestLog
@@ -43,8 +45,8 @@ public final class Gateway: Sendable {
     ///   - readSettings: reads the settings again for a reload; nil if they can't change.
     ///   - onFailure: called, on any thread, when a required component has ended permanently. Then the gateway should
     ///     be stopped.
-    /// - Throws: if the audit log can't be opened, the TLS files can't be used, or a file that `access.jwt` names
-    ///   contains no keys or no certificates.
+    /// - Throws: if the audit log can't be opened, the TLS files or the secret of the cluster can't be used, or a file
+    ///   that `access.jwt` names contains no keys or no certificates.
     public init(
         settings: GatewaySettings,
         logger: Logger,
@@ -70,6 +72,7 @@ public final class Gateway: Sendable {
         stopClock = StopClock(timeout: settings.stopTimeout)
         spread = ReconnectSpread(seconds: settings.limits.reconnectSpread)
         drain = Drain(delay: .seconds(settings.limits.drainDelay))
+        clusterKey = try settings.clusterKeyFile.map(ClusterKey.init(file:))
         certificates = try settings.transport.tls.map { files in
             try CertificateStore(files, logger: logger.labelled(.tls))
         }

@@ -21,6 +21,8 @@ struct Network: Sendable {
     var residentMemory: ResidentMemory?
     /// Nil if agents of other namespaces are not observed.
     var otherNamespaces: OtherNamespaces?
+    /// Nil if the gateway is in no cluster.
+    var peers: Peers?
     /// Counts the requests of clients.
     let requestCount: RequestCount
     let metrics: Metrics

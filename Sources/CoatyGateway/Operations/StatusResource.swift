@@ -61,6 +61,7 @@ struct StatusResource: Sendable {
             JSONText.append(namespace.name, to: &json)
             json += #","agents":\#(namespace.agents)}"#.utf8
         }
+        if let cluster = status.cluster { append(cluster, to: &json) }
         let http = status.http
         json +=
             """
@@ -76,6 +77,18 @@ struct StatusResource: Sendable {
         }
         json.append(UInt8(ascii: "}"))
         return json
+    }
+
+    private func append(_ cluster: ClusterStatus, to json: inout [UInt8]) {
+        json += #","cluster":{"identity":"\#(cluster.identity)","loops":\#(cluster.loops),"gateways":"#.utf8
+        JSONText.appendArray(cluster.gateways, to: &json) { gateway, json in
+            json +=
+                """
+                {"identity":"\(gateway.identity)","state":"\(gateway.state.rawValue)",\
+                "silent":\(Int(gateway.silence / .milliseconds(1)))}
+                """.utf8
+        }
+        json.append(UInt8(ascii: "}"))
     }
 
     private func text(_ sessions: SessionMessages) -> String {

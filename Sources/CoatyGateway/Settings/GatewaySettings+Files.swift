@@ -1,13 +1,14 @@
 import Logging
 
 extension GatewaySettings {
-    /// Loads the files that the settings name, as a start does: the TLS certificate and its key, and the keys or
-    /// certificates that `access.jwt` names. Creates no file and opens no connection.
+    /// Loads the files that the settings name, as a start does: the TLS certificate and its key, the secret of the
+    /// cluster, and the keys or certificates that `access.jwt` names. Creates no file and opens no connection.
     ///
     /// - Throws: the reason, with the path, why a file can't be used.
     public func checkFiles() throws {
         let logger = Logger(label: "coaty-gateway", factory: { _ in SwiftLogNoOpLogHandler() })
         if let files = transport.tls { _ = try CertificateStore(files, logger: logger) }
+        _ = try clusterKeyFile.map(ClusterKey.init(file:))
         if let jwt = try AccessMode(self, generate: RandomSecret.token).jwt {
             _ = try KeyStore(jwt.keys, logger: logger) {}
         }

@@ -43,6 +43,8 @@ public struct GatewaySettings: Sendable {
     var isEmbeddedBrokerAnnounced = false
     /// The directory that stores changes made over REST across restarts; nil stores nothing.
     var stateDirectory: String?
+    /// The file with the secret of the cluster; nil if the gateway is in none.
+    var clusterKeyFile: String?
     /// The time for which the gateway continues to observe after the last client has left, so that clients can resume.
     var resumeWindow = Duration.seconds(60)
     /// The limits on the resources and work that clients can cause.
@@ -353,6 +355,15 @@ extension GatewaySettings {
             help:
                 "Directory for contexts and rules that are changed over REST; without it, a restart discards the changes.",
             text: \.stateDirectory
+        ),
+        Setting(
+            name: "cluster-key-file",
+            placeholder: "path",
+            help: """
+                File whose first line is a secret of at least \(ClusterKey.minimumLength) bytes. Gateways with the same secret, \
+                namespace and broker serve the same clients (none).
+                """,
+            text: \.clusterKeyFile
         ),
         Setting(
             name: "resume-window",

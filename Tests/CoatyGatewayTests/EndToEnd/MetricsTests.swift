@@ -158,9 +158,11 @@ import Testing
     @Test func documentListsAllMetrics() throws {
         let port = try FreePort.tcp()
         let certificates = try Certificates()
-        let gateway = try GatewayProcess(
-            ["--embedded-broker-listen", "127.0.0.1:0", "--plain-port", "\(port)"] + certificates.flags
-        )
+        let key = FileManager.default.temporaryDirectory.appending(path: "key-\(UUID().uuidString)").path
+        try String(repeating: "k", count: 32).write(toFile: key, atomically: true, encoding: .utf8)
+        defer { try? FileManager.default.removeItem(atPath: key) }
+        let flags = ["--plain-port", "\(port)", "--cluster-key-file", key] + certificates.flags
+        let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"] + flags)
         try waitUntil("it serves") { try RawConnection(port: port).request("GET", "/healthz").status == 200 }
         let text = try RawConnection(port: port).request("GET", "/metrics").text
         withExtendedLifetime((gateway, certificates)) {}

@@ -12,6 +12,8 @@ struct ReadStatus: Operation {
         /// The messages of all sessions.
         let sessions: [SessionMessages]
         let otherNamespaces: [OtherNamespaces.Namespace]
+        /// Nil if the gateway is in no cluster.
+        let cluster: ClusterStatus?
         let streams: ClientConnections.Statistics
         let memory: MemoryStatus
         /// Number of times that the oldest events of a feed were replaced by a gap.
@@ -37,6 +39,7 @@ struct ReadStatus: Operation {
             session: network.manager.statistics,
             sessions: network.sessions,
             otherNamespaces: network.otherNamespaces?.all ?? [],
+            cluster: network.peers.map(ClusterStatus.init),
             streams: network.feeds.streams.statistics,
             memory: MemoryStatus(network.accounts, network.residentMemory, network.feeds.counts),
             feedOverflows: network.feeds.counts.droppedBacklogs,

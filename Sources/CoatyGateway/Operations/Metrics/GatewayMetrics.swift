@@ -146,8 +146,32 @@ extension Metrics {
         }
         add(network.manager)
         add(network.routing)
+        if let peers = network.peers { add(peers) }
         add(network.requestCount)
         if let memory = network.residentMemory { add(network.accounts, memory, network.feeds.counts) }
+    }
+
+    func add(_ peers: Peers) {
+        add { text in
+            let cluster = ClusterStatus(peers)
+            text.gauge(
+                "cluster_gateways",
+                "Other gateways of the cluster by state: live, stopping, missing (they send no messages), or left.",
+                ClusterStatus.states.map { state in
+                    ([("state", state.rawValue)], Double(cluster.gateways.count { $0.state == state }))
+                }
+            )
+            text.counter(
+                "cluster_loops_total",
+                "Messages of this gateway that the broker has delivered again: a loop of bridges.",
+                cluster.loops
+            )
+            text.counter(
+                "cluster_unreadable_messages_total",
+                "Messages for gateways that this one could not read: another secret, or not from a gateway.",
+                peers.unreadableMessages
+            )
+        }
     }
 
     func add(_ feeds: FeedHub) {
