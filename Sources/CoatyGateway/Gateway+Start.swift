@@ -112,10 +112,15 @@ extension Gateway {
         try await start("observing sessions", observers, stopLimit: .milliseconds(700))
         try await start("event workers", workers, stopLimit: .milliseconds(200))
         let objects = ObjectRegistry(manager: manager, limits: limits, logger: logger.labelled(.feeds))
-        let owners = ObjectOwners()
+        let peers = clusterKey.map { key in
+            Peers(manager: manager, key: key, memory: settings.resumeWindow, logger: logger.labelled(.broker))
+        }
+        let peerObjects = peers.map { PeerObjects(peers: $0, objects: objects, logger: logger.labelled(.feeds)) }
+        let owners = ObjectOwners(others: peerObjects)
         let keptObjects = KeptObjects(
             manager: manager,
             owners: owners,
+            peers: peerObjects,
             limits: limits,
             logger: logger.labelled(.feeds)
         )
@@ -128,10 +133,16 @@ extension Gateway {
         try await start("queries", queries, stopLimit: .milliseconds(40))
         try await start("broker session", agent, stopLimit: .milliseconds(1500))
 
-        let peers = clusterKey.map { key in
-            Peers(manager: manager, key: key, memory: settings.resumeWindow, logger: logger.labelled(.broker))
+        let accounts = Accounts(limits, logger: logger.labelled(.limits))
+        if let peers, let peerObjects {
+            peerObjects.setAdopt { [access] object, record, end in
+                let keeper = Principal(record.keeper ?? .anonymous, address: "", under: access.policy)
+                let owner = KeptObjects.Owner(principal: keeper, account: accounts.account(of: keeper))
+                try keptObjects.adopt(object, of: record.owner, for: owner, until: end)
+            }
+            peers.add(peerObjects)
+            try await start("cluster", peers, stopLimit: .milliseconds(50))
         }
-        if let peers { try await start("cluster", peers, stopLimit: .milliseconds(50)) }
         let ioNodes = ioNodeRegistry(broker)
         let identities = ClientIdentities(
             options: clientOptions(broker),
@@ -146,7 +157,6 @@ extension Gateway {
         let name = settings.isDemo ? "agents of clients, demo agent" : "agents of clients"
         try await start(name, ComponentGroup(components: agents), stopLimit: .milliseconds(1100))
 
-        let accounts = Accounts(limits, logger: logger.labelled(.limits))
         let hub = FeedHub(
             manager: manager,
             ioNodes: ioNodes,

@@ -62,6 +62,9 @@ struct AdvertisedObjects: Sendable {
         return events
     }
 
+    /// Returns the advertisements of an object.
+    func advertisements(of id: CoatyUUID) -> [Publication] { objects[id]?.publications ?? [] }
+
     /// Registers a queued publication: an object that it deadvertises is not advertised again meanwhile.
     mutating func queued(_ publication: Publication) {
         switch publication.sharing {

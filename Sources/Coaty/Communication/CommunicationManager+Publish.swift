@@ -58,6 +58,12 @@ extension CommunicationManager {
     /// No longer advertises an object again that another agent has advertised since.
     package func forget(replaced id: CoatyUUID) { session.core.withLock { _ = $0.advertised.remove(id) } }
 
+    /// Advertises the latest version of an object now that the agent would advertise again after a reconnect.
+    package func advertiseAgain(_ id: CoatyUUID) throws(CommunicationError) {
+        let publications = session.core.withLock { $0.advertised.advertisements(of: id) }
+        if !publications.isEmpty { _ = try session.publish(publications, holding: nil) }
+    }
+
     /// Returns whether ``publishAdvertise(_:)`` would advertise an object again after each reconnect.
     package func keeps(_ object: ObjectHeader) -> Bool { parent(ofShared: object) != nil }
 

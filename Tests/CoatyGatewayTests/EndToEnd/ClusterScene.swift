@@ -7,12 +7,16 @@ final class ClusterScene {
     let broker: BrokerProcess
     let agent: MQTTTestClient
     private let directory: String
+    private let headers: [(String, String)]
     private(set) var gateways: [GatewayProcess] = []
 
     /// Starts the processes, and waits until each gateway sees the others.
     ///
-    /// - Parameter arguments: flags of all gateways.
-    init(_ count: Int = 2, _ arguments: [String] = []) throws {
+    /// - Parameters:
+    ///   - arguments: flags of all gateways.
+    ///   - headers: the header fields of requests for the status.
+    init(_ count: Int = 2, _ arguments: [String] = [], headers: [(String, String)] = []) throws {
+        self.headers = headers
         broker = try BrokerProcess()
         agent = try MQTTTestClient(port: broker.port)
         try agent.subscribe("coaty/#")
@@ -55,7 +59,7 @@ final class ClusterScene {
         for gateway in gateways {
             try waitUntil("the gateway is ready") { try gateway.request("GET", "/readyz").status == 200 }
             try waitUntil("the gateway sees the others") {
-                try gateway.cluster().values.count { $0 == "live" } == gateways.count - 1
+                try gateway.cluster(headers).values.count { $0 == "live" } == gateways.count - 1
             }
         }
     }
@@ -63,8 +67,8 @@ final class ClusterScene {
 
 extension GatewayProcess {
     /// The states of the other gateways by the ids of their identities.
-    func cluster() throws -> [String: String] {
-        let cluster = try request("GET", "/v1/status").json?["cluster"] as? [String: Any]
+    func cluster(_ headers: [(String, String)] = []) throws -> [String: String] {
+        let cluster = try request("GET", "/v1/status", headers: headers).json?["cluster"] as? [String: Any]
         let gateways = cluster?["gateways"] as? [[String: Any]] ?? []
         return Dictionary(
             gateways.map { ($0["identity"] as? String ?? "", $0["state"] as? String ?? "") },

@@ -69,18 +69,30 @@ final class KeptObjects: Component {
         var sweep = minimumSweep
         var observations: [Subscription] = []
         var isStopped = false
+        /// Announces the objects to the other gateways; nil if the gateway is in no cluster.
+        var peers: PeerObjects?
     }
 
     private let manager: CommunicationManager
     private let owners: ObjectOwners
     private let limits: Limits
     private let logger: Logger
-    private let state = Mutex(State())
+    private let peers: PeerObjects?
+    private let state: Mutex<State>
 
     /// - Parameters:
     ///   - manager: the gateway's own agent, which observes the network.
     ///   - owners: the owners of objects, which own them no longer when their lifetimes end.
-    init(manager: CommunicationManager, owners: ObjectOwners, limits: Limits, logger: Logger) {
+    ///   - peers: the objects at the other gateways; nil if the gateway is in no cluster.
+    init(
+        manager: CommunicationManager,
+        owners: ObjectOwners,
+        peers: PeerObjects? = nil,
+        limits: Limits,
+        logger: Logger
+    ) {
+        self.peers = peers
+        state = Mutex(State(peers: peers))
         self.manager = manager
         self.owners = owners
         self.limits = limits
@@ -177,12 +189,52 @@ final class KeptObjects: Component {
         former?.replaced(id, by: manager)
         if former?.manager !== manager { state.managers[manager.identityId] = WeakManager(manager: manager) }
         if state.entries.count >= state.sweep { state.removeUnkept() }
+        if let peers { announce(id, manager, owner.subject, lifetime, peers) }
         guard case .connection(let connection) = lifetime else { return }
         let isOpen = connection.insert(id) { [weak self, weak connection] ids in
             guard let connection else { return }
             self?.end(ids, of: connection)
         }
         if !isOpen { withdraw([id], &state) }
+    }
+
+    /// Advertises an object that a client had advertised at another gateway, which has left.
+    ///
+    /// - Parameters:
+    ///   - subject: the principal that owns the object; nil if there is none.
+    ///   - milliseconds: the rest of its lifetime; nil until it is withdrawn.
+    /// - Throws: `Problem` if the client has no room for it; `PayloadError`, `CommunicationError`.
+    func adopt(
+        _ object: AliveObject,
+        of subject: Principal.Subject?,
+        for owner: Owner,
+        until milliseconds: Int64?
+    ) throws {
+        let event = try AdvertiseEvent(payload: Payload(object: object.bytes))
+        let names = event.header.names.count
+        let place = try owner.account.takeOutbox(event.payload.bytes.count, publications: names)
+        if let subject { try owners.insert(object.objectId, subject, owner.account) }
+        let lifetime = milliseconds.map { ObjectLifetime.duration(.milliseconds($0)) }
+        _ = try advertise(event, lifetime, from: manager, by: owner, holding: place)
+    }
+
+    /// Announces an object to the other gateways. They take over what the gateway advertises, but not what ends with a
+    /// connection.
+    private func announce(
+        _ id: CoatyUUID,
+        _ manager: CommunicationManager,
+        _ owner: Principal.Subject,
+        _ lifetime: ObjectLifetime?,
+        _ peers: PeerObjects
+    ) {
+        var end: Int64?
+        var endsWithConnection = manager !== self.manager
+        switch lifetime {
+        case .duration(let duration): end = peers.time(after: duration)
+        case .connection: endsWithConnection = true
+        case nil: break
+        }
+        peers.update(id) { record in (record.keeper, record.end) = endsWithConnection ? (nil, nil) : (owner, end) }
     }
 
     /// Deadvertises objects for a client.
@@ -269,22 +321,42 @@ final class KeptObjects: Component {
     private func noteReplaced(_ event: AdvertiseEvent) {
         guard let source = event.sourceId, source != manager.identityId else { return }
         let id = event.header.objectId
+        let isPeer = peers?.isGateway(source) ?? false
+        if isPeer, let peers, peers.isOutdated(id, from: source) { return correct(id) }
         state.withLock { state in
             guard let keeper = state.entries[id]?.manager, keeper.identityId != source else { return }
             keeper.forget(replaced: id)
             state.remove(id)
+            if isPeer { owners.remove([id]) }
         }
     }
 
     private func noteDeadvertised(_ event: DeadvertiseEvent) {
         guard let source = event.sourceId, source != manager.identityId else { return }
         state.withLock { $0.forget(deadvertised: event.data.objectIds, by: source) }
+        if peers?.isGateway(source) ?? false { owners.remove(event.data.objectIds) }
+    }
+
+    /// Advertises or withdraws an object again, of which another gateway has advertised an old version: it was offline
+    /// when a client of this gateway changed or withdrew the object.
+    private func correct(_ id: CoatyUUID) {
+        do {
+            if let keeper = state.withLock({ $0.entries[id]?.manager }) {
+                try keeper.advertiseAgain(id)
+            } else {
+                try manager.publishDeadvertise(.with(objectIds: [id]))
+            }
+        } catch {
+            logger.debug("an old version of an object stays", metadata: ["error": "\(error)"])
+        }
     }
 }
 
 extension KeptObjects.State {
     fileprivate mutating func remove(_ id: CoatyUUID) {
-        entries.removeValue(forKey: id)?.ignoreConnection(id)
+        guard let entry = entries.removeValue(forKey: id) else { return }
+        entry.ignoreConnection(id)
+        peers?.update(id) { record in (record.keeper, record.end) = (nil, nil) }
     }
 
     /// Forgets deadvertised objects and their children.

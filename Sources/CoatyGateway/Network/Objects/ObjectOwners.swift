@@ -5,7 +5,7 @@ import Synchronization
 /// The principals that advertised objects through the gateway.
 ///
 /// Objects of anonymous clients and agents have no owner, and after a restart no object has one. Only the conditions of
-/// grants protect objects without an owner.
+/// grants protect objects without an owner. In a cluster, the owners at all gateways count.
 final class ObjectOwners: Sendable {
     private struct Owner {
         let subject: Principal.Subject
@@ -14,6 +14,10 @@ final class ObjectOwners: Sendable {
 
     /// By the id of the object, which may be long.
     private let owners = Mutex<[TextKey: Owner]>([:])
+    private let others: PeerObjects?
+
+    /// - Parameter others: the owners at the other gateways; nil if the gateway is in no cluster.
+    init(others: PeerObjects? = nil) { self.others = others }
 
     /// Records the principal that advertises an object. The first owner stays, even if other principals may change its
     /// objects.
@@ -27,6 +31,7 @@ final class ObjectOwners: Sendable {
         owners.withLock { owners in
             if owners[key] == nil { owners[key] = owner }
         }
+        others?.update(id) { $0.owner = subject }
     }
 
     /// Removes objects that were deadvertised.
@@ -35,12 +40,13 @@ final class ObjectOwners: Sendable {
         owners.withLock { owners in
             for key in keys { owners[key] = nil }
         }
+        for id in ids { others?.update(id) { $0.owner = nil } }
     }
 
     /// Returns the principal that advertised an object; nil if there is none.
     func owner(_ id: CoatyUUID) -> Principal.Subject? {
         let key = TextKey(id.string)
-        return owners.withLock { $0[key]?.subject }
+        return owners.withLock { $0[key]?.subject } ?? others?.owner(id)
     }
 
     /// Returns whether another principal owns an object, or has registered it as an IO node.

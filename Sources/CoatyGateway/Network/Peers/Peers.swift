@@ -131,6 +131,9 @@ final class Peers: Component {
     /// The ids of the other gateways that this one can rely on.
     var live: Set<CoatyUUID> { state.withLock { Set($0.table.live.map(\.id)) } }
 
+    /// Returns whether an agent is, or recently was, another gateway of the cluster.
+    func knows(_ id: CoatyUUID) -> Bool { state.withLock { $0.table.peers.values.contains { $0.id == id } } }
+
     /// Number of messages that this gateway could not read, because another key or program has written them.
     var unreadableMessages: Int { unreadable.load(ordering: .relaxed) }
 
@@ -145,6 +148,14 @@ final class Peers: Component {
             state.table.peers.values.filter { $0.presence != .seen && Self.tag($0.session) == tag }
         }
         return peers.count == 1 ? peers.first.map { time + $0.offset } : nil
+    }
+
+    /// Returns the difference of the clock of this gateway and that of another one, in milliseconds; nil if that is
+    /// unknown.
+    func offset(of gateway: CoatyUUID) -> Int64? {
+        state.withLock { state in
+            state.table.peers.values.first { $0.id == gateway }.map { Int64($0.offset / .milliseconds(1)) }
+        }
     }
 
     /// Returns the tag of a session, for cursors.
@@ -276,7 +287,9 @@ final class Peers: Component {
         guard reception.isAccepted, head.to == nil || head.to == session else { return }
         switch head.content {
         case .state: compare(head, at: now)
-        case .whole, .change: apply(message)
+        case .whole, .change:
+            apply(message)
+            compare(head, at: now)
         case .wanted:
             if let part = head.part { state.withLock { $0.parts[part]?.isWanted = true } }
             advance()
