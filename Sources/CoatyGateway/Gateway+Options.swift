@@ -23,11 +23,12 @@ extension Gateway {
     }
 
     /// Returns the registry of IO nodes, whose agents join the gateway's namespace at the gateway's broker.
-    func ioNodeRegistry(_ broker: MQTTClientOptions) -> IoNodeRegistry {
+    func ioNodeRegistry(_ broker: MQTTClientOptions, _ peers: PeerNodes?) -> IoNodeRegistry {
         IoNodeRegistry(
             options: clientOptions(broker),
             name: settings.name,
             limit: settings.limits[.ioNodes].total,
+            peers: peers,
             logger: logger.labelled(.broker)
         )
     }

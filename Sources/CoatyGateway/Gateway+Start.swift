@@ -116,6 +116,7 @@ extension Gateway {
             Peers(manager: manager, key: key, memory: settings.resumeWindow, logger: logger.labelled(.broker))
         }
         let peerObjects = peers.map { PeerObjects(peers: $0, objects: objects, logger: logger.labelled(.feeds)) }
+        let peerNodes = peers.map { PeerNodes(peers: $0, objects: objects, logger: logger.labelled(.broker)) }
         let owners = ObjectOwners(others: peerObjects)
         let keptObjects = KeptObjects(
             manager: manager,
@@ -133,6 +134,7 @@ extension Gateway {
         try await start("queries", queries, stopLimit: .milliseconds(40))
         try await start("broker session", agent, stopLimit: .milliseconds(1500))
 
+        let ioNodes = ioNodeRegistry(broker, peerNodes)
         let accounts = Accounts(limits, logger: logger.labelled(.limits))
         if let peers, let peerObjects {
             peerObjects.setAdopt { [access] object, record, end in
@@ -141,9 +143,12 @@ extension Gateway {
                 try keptObjects.adopt(object, of: record.owner, for: owner, until: end)
             }
             peers.add(peerObjects)
+            if let peerNodes {
+                peers.add(peerNodes)
+                peerNodes.start(ioNodes.functions(limits, accounts, access, logger.labelled(.broker)), manager)
+            }
             try await start("cluster", peers, stopLimit: .milliseconds(50))
         }
-        let ioNodes = ioNodeRegistry(broker)
         let identities = ClientIdentities(
             options: clientOptions(broker),
             limit: limits[.identities].total,
@@ -189,6 +194,7 @@ extension Gateway {
             residentMemory: memory,
             otherNamespaces: otherNamespaces,
             peers: peers,
+            peerNodes: peerNodes,
             requestCount: RequestCount(),
             metrics: metrics,
             control: GatewayControl(root: root) { [weak self] () async throws(ConfigurationError) -> [String] in

@@ -29,7 +29,8 @@ public final class CommunicationManager: Sendable {
     let ioAssociations: IoAssociations
     let observesAllNamespaces: Bool
     let identityResolve: ResolveEvent
-    let ioNodeEvents: [AdvertiseEvent]
+    /// The Advertise events of the agent's IO nodes.
+    package let ioNodeEvents: [AdvertiseEvent]
     /// The ids of the identity and the IO nodes: the farewell withdraws objects with one of these as parent.
     let ownIds: Set<CoatyUUID>
     /// Maximum number of JSON values in a received event, from the options.

@@ -23,6 +23,7 @@ struct Network: Sendable {
     var otherNamespaces: OtherNamespaces?
     /// Nil if the gateway is in no cluster.
     var peers: Peers?
+    var peerNodes: PeerNodes?
     /// Counts the requests of clients.
     let requestCount: RequestCount
     let metrics: Metrics

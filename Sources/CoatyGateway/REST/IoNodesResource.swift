@@ -60,9 +60,9 @@ struct IoNodesResource: Sendable {
             // origin.
             guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
             let (id, body) = (request.objectId, request.body)
-            return .performing {
+            return .awaiting {
                 let duration = body.isEmpty ? nil : try Self.duration(Payload(body).json)
-                let lease = try gate.perform(RenewIoNode(id: id, duration: duration), by: principal)
+                let lease = try await gate.perform(RenewIoNode(id: id, duration: duration), by: principal)
                 return Self.answer(Array(#"{"lease":\#(lease.json)}"#.utf8))
             }
         }

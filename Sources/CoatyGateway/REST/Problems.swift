@@ -75,6 +75,7 @@ enum Problems {
         case let error as CommunicationError: of(error)
         case let error as IoNodeRegistry.Refusal: of(error)
         case let error as RoutingAdmin.Failure: of(error)
+        case is Peers.Failure: noAnswer("The gateway of the cluster that has to do this does not answer.")
         case is Turns.Full: tooManyPendingUpdates
         case let error as RoutingExcess: rulesTooExpensive(error)
         // Valid JSON, but not an object of its registered class.

@@ -120,32 +120,81 @@ struct ReadIoNode: Operation, IoNodeOperation {
     func execute(on target: Target, in network: Network, under permit: Permit) -> IoNodeRegistry.Owned { target }
 }
 
+/// An IO node that a client has registered at this gateway or at another one of its cluster.
+enum ClusterIoNode: Sendable {
+    case here(IoNodeRegistry.Owned)
+    case there(CoatyUUID, PeerNodes.Record, gateway: CoatyUUID)
+}
+
+/// An operation on an IO node that any gateway of the cluster can perform.
+protocol ClusterIoNodeOperation: AsyncOperation where Target == ClusterIoNode {
+    /// Nil if the client's id is not a UUID.
+    var id: CoatyUUID? { get }
+}
+
+extension ClusterIoNodeOperation {
+    var kind: OperationKind { OperationKind(verb: .register, pattern: .nodes) }
+    var concealment: AccessRequest? { AccessRequest(verb: .register, pattern: .nodes, target: .anyContext) }
+    var unknown: Problem { Problems.notRegistered("IO node") }
+    var isNewWork: Bool { false }
+
+    func resolve(in network: Network) -> ClusterIoNode? {
+        guard let id else { return nil }
+        if let node = network.ioNodes.registered(id) { return .here(node) }
+        return network.peerNodes?.other(id).map { .there(id, $0.record, gateway: $0.gateway) }
+    }
+
+    func claims(
+        on target: ClusterIoNode,
+        in network: Network,
+        by subject: Principal.Subject
+    ) -> [AccessRequest] {
+        switch target {
+        case .here(let node): [node.request(.register, .nodes, by: subject)]
+        case .there(let id, let record, _):
+            [
+                AccessRequest(
+                    verb: .register,
+                    pattern: .nodes,
+                    target: .context(WireName(record.context)),
+                    objectText: network.objects.object(id)?.bytes,
+                    isOfOthers: record.owner != subject
+                )
+            ]
+        }
+    }
+}
+
 /// Renews the lease of an IO node.
-struct RenewIoNode: Operation, IoNodeOperation {
-    static let verb = Verb.register
+struct RenewIoNode: ClusterIoNodeOperation {
     let id: CoatyUUID?
     /// Nil keeps the lease's duration.
     let duration: Duration?
 
-    var isNewWork: Bool { false }
-
-    func execute(on target: Target, in network: Network, under permit: Permit) throws -> Lease {
-        guard let lease = network.ioNodes.renew(target.node, for: duration) else { throw unknown }
+    func execute(on target: ClusterIoNode, in network: Network, under permit: Permit) async throws -> Lease {
+        let lease =
+            switch target {
+            case .here(let node): network.ioNodes.renew(node.node, for: duration)
+            case .there(let id, _, let gateway): try await network.peerNodes?.renew(id, at: gateway, for: duration)
+            }
+        guard let lease else { throw unknown }
         return lease
     }
 }
 
 /// Withdraws an IO node.
-struct WithdrawIoNode: AsyncOperation, IoNodeOperation {
-    static let verb = Verb.register
+struct WithdrawIoNode: ClusterIoNodeOperation {
     let id: CoatyUUID?
-
-    var isNewWork: Bool { false }
 
     var isAudited: Bool { true }
 
-    func execute(on target: Target, in network: Network, under permit: Permit) async throws {
-        guard await network.ioNodes.withdraw(target.node) else { throw unknown }
+    func execute(on target: ClusterIoNode, in network: Network, under permit: Permit) async throws {
+        let isWithdrawn =
+            switch target {
+            case .here(let node): await network.ioNodes.withdraw(node.node)
+            case .there(let id, _, let gateway): try await network.peerNodes?.withdraw(id, at: gateway) ?? false
+            }
+        guard isWithdrawn else { throw unknown }
     }
 }
 

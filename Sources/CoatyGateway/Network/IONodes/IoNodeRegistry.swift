@@ -40,6 +40,8 @@ final class IoNodeRegistry: Component {
         var phase = Phase.joining
         /// Distinguishes a renewed lease from the earlier one.
         var renewals = 0
+        /// How often gateways of a cluster have taken the node over.
+        let takeovers: Int
     }
 
     fileprivate enum Point {
@@ -56,6 +58,8 @@ final class IoNodeRegistry: Component {
         var owners: [CoatyUUID: CoatyUUID] = [:]
         var points: [CoatyUUID: Point] = [:]
         var isStopped = false
+        /// Announces the nodes to the other gateways; nil if the gateway is in no cluster.
+        let peers: PeerNodes?
     }
 
     /// The messages of the agents of all nodes, including removed ones.
@@ -67,18 +71,20 @@ final class IoNodeRegistry: Component {
     private let clock: any Clock<Duration>
     private let startTimer: Timer
     private let logger: Logger
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     /// - Parameters:
     ///   - options: the communication options of the nodes' agents.
     ///   - name: the name of an identity if the client sends none.
     ///   - limit: the maximum number of nodes.
+    ///   - peers: the nodes at the other gateways; nil if the gateway is in no cluster.
     ///   - clock: measures how long a registration waits.
     ///   - startTimer: measures the leases.
     init(
         options: CommunicationOptions,
         name: String,
         limit: Int,
+        peers: PeerNodes? = nil,
         clock: any Clock<Duration> = ContinuousClock(),
         startTimer: @escaping Timer = { Deadline(after: $0, handler: $1) },
         logger: Logger
@@ -86,6 +92,7 @@ final class IoNodeRegistry: Component {
         self.options = options
         self.name = name
         self.limit = limit
+        state = Mutex(State(peers: peers))
         self.clock = clock
         self.startTimer = startTimer
         self.logger = logger
@@ -116,9 +123,10 @@ final class IoNodeRegistry: Component {
     func register(
         _ node: LeasedIoNode,
         owner: Principal,
-        place: Place? = nil
+        place: Place? = nil,
+        takeovers: Int = 0
     ) async throws(Refusal) -> Lease {
-        try join(node, owner, place)
+        try join(node, Entry(node: node, owner: owner, place: place, takeovers: takeovers))
         guard await node.communicationManager.hasJoined(within: Self.joinTimeout, by: clock) else {
             _ = state.withLock { $0.leave(node.objectId) }
             await remove(node)
@@ -130,20 +138,29 @@ final class IoNodeRegistry: Component {
             state.entries[node.objectId]?.phase = .registered(lease, timer: timer(node, lease, renewals: 0))
             for source in node.sources { state.points[source.objectId] = .source(source) }
             for actor in node.actors { state.points[actor.objectId] = .actor(actor) }
+            state.peers?.set(
+                node.objectId,
+                .init(
+                    owner: owner.subject,
+                    context: node.context,
+                    registration: node.registration,
+                    takeovers: takeovers
+                )
+            )
             return true
         }
         guard isRegistered else { throw .stopped }
         return lease
     }
 
-    private func join(_ node: LeasedIoNode, _ owner: Principal, _ place: Place?) throws(Refusal) {
+    private func join(_ node: LeasedIoNode, _ entry: Entry) throws(Refusal) {
         try state.withLock { state throws(Refusal) in
             guard !state.isStopped else { throw .stopped }
             if let taken = node.ids.first(where: { state.owners[$0.id] != nil }) {
                 throw .conflict(pointer: taken.pointer)
             }
             guard state.entries.count < limit else { throw .tooMany(limit: limit) }
-            state.entries[node.objectId] = Entry(node: node, owner: owner, place: place)
+            state.entries[node.objectId] = entry
             state.order.append(node.objectId)
             for (id, _) in node.ids { state.owners[id] = node.objectId }
             // Under the lock, so that a node that is stopped was started before. Starting does not block.
@@ -288,6 +305,7 @@ extension IoNodeRegistry.State {
         case .leaving: return false
         }
         entries[nodeId]?.phase = .leaving
+        if !isStopped { peers?.set(nodeId, nil) }
         for (id, _) in entry.node.ids { points[id] = nil }
         return true
     }

@@ -54,6 +54,29 @@ final class LeasedIoNode: Sendable {
         return named + node.bytes[end...]
     }
 
+    /// The body of a request that registers the node with its ids.
+    var registration: String {
+        let name = communicationManager.identityEvent.payload.json["object"]?["name"].map(AnyCodable.init)
+        var members: [String: AnyCodable] = [
+            "contextName": .string(context), "objectId": .string(objectId.string),
+            "leaseDuration": .init(Int(duration / .milliseconds(1))),
+        ]
+        members["name"] = name
+        if let node = try? JSONDocument(json).root {
+            members["ioSources"] = node["ioSources"].map(AnyCodable.init)
+            members["ioActors"] = node["ioActors"].map(AnyCodable.init)
+            members["characteristics"] = node["characteristics"].map(AnyCodable.init)
+        }
+        // Not expected to fail: it was JSON before.
+        return (try? PayloadCoder.encode(AnyCodable.object(members))) ?? "{}"
+    }
+
+    /// Advertises the node again, after another agent has deadvertised it.
+    func advertise() throws {
+        guard let event = communicationManager.ioNodeEvents.first else { return }
+        try communicationManager.publishAdvertise(event)
+    }
+
     /// Returns the JSON members `"node":…,"identity":…,"lease":…`.
     func members(_ lease: Lease) -> [UInt8] {
         Array(#""node":"#.utf8) + json + #",""#.utf8 + identityAndLease(lease)

@@ -24,14 +24,8 @@ final class PeerObjects: PeerPart {
         var end: Int64?
     }
 
-    /// A change of the records of a gateway: the new record, or nil if there is none any more.
-    private typealias Change = [String: Record?]
-
     private struct State {
-        var own: [CoatyUUID: Record] = [:]
-        var changed: Set<CoatyUUID> = []
-        /// By the id of the gateway.
-        var others: [CoatyUUID: [CoatyUUID: Record]] = [:]
+        var records = PeerRecords<Record>()
         /// The gateways that have left, and whose objects nobody has taken over yet.
         var orphaned: Set<CoatyUUID> = []
         /// The objects that this gateway has taken over, with the gateways that had advertised them.
@@ -45,10 +39,8 @@ final class PeerObjects: PeerPart {
     /// - Parameter end: in how many milliseconds its lifetime ends; nil if it has none.
     typealias Adopt = @Sendable (AliveObject, Record, _ end: Int64?) throws -> Void
 
-    /// Maximum number of records in a message, and of objects that are taken over at once.
+    /// Maximum number of objects that are taken over at once.
     private static let batch = 200
-    /// Maximum number of records of one gateway.
-    private static let maximumRecords = 100_000
     private static let batchInterval = Duration.milliseconds(100)
 
     let name = "objects"
@@ -73,64 +65,33 @@ final class PeerObjects: PeerPart {
     /// Changes the record of an object that a client has advertised or withdrawn.
     func update(_ id: CoatyUUID, _ change: (inout Record) -> Void) {
         let isFirst = state.withLock { state in
-            var record = state.own[id] ?? Record()
-            let former = record
+            var record = state.records.own[id] ?? Record()
             change(&record)
             if state.adopted[id] != nil { state.touched.insert(id) }
-            guard record != former else { return false }
-            state.own[id] = record == Record() ? nil : record
-            defer { state.changed.insert(id) }
-            return state.changed.isEmpty
+            return state.records.set(id, record == Record() ? nil : record)
         }
         if isFirst { peers.noteChange(of: name) }
     }
 
-    func takeWhole() -> [[UInt8]] {
-        let records = state.withLock { state in
-            state.changed = []
-            return state.own
-        }
-        return pieces(records.map { ($0.key, $0.value) })
-    }
+    func takeWhole() -> [[UInt8]] { state.withLock { $0.records.takeWhole() } }
 
-    func takeChanges() -> [[UInt8]] {
-        let changes = state.withLock { state in
-            defer { state.changed = [] }
-            return state.changed.map { ($0, state.own[$0]) }
-        }
-        return changes.isEmpty ? [] : pieces(changes)
-    }
-
-    /// Returns at least one piece.
-    private func pieces(_ records: [(CoatyUUID, Record?)]) -> [[UInt8]] {
-        stride(from: 0, to: max(records.count, 1), by: Self.batch).map { start in
-            let piece = records[start..<min(start + Self.batch, records.count)].map { ($0.0.string, $0.1) }
-            let change = Change(piece, uniquingKeysWith: { $1 })
-            // Not expected: the records have only strings and numbers.
-            return (try? PayloadCoder.encodeBytes(change)) ?? Array("{}".utf8)
-        }
-    }
+    func takeChanges() -> [[UInt8]] { state.withLock { $0.records.takeChanges() } }
 
     // MARK: - Records of others
 
     /// Returns the owner of an object at another gateway.
     func owner(_ id: CoatyUUID) -> Principal.Subject? {
-        state.withLock { state in state.others.values.lazy.compactMap { $0[id]?.owner }.first }
+        state.withLock { state in state.records.others.values.lazy.compactMap { $0[id]?.owner }.first }
     }
 
     func receive(_ piece: JSONView, replacesAll: Bool, from peer: CoatyUUID) {
-        guard let change = try? PayloadCoder.decode(Change.self, from: piece) else { return }
         state.withLock { state in
-            var records = replacesAll ? [:] : state.others.removeValue(forKey: peer) ?? [:]
-            for (id, record) in change {
-                let id = CoatyUUID(wire: id)
-                if let record, records.count < Self.maximumRecords || records[id] != nil {
-                    records[id] = record
-                } else {
-                    records[id] = nil
-                }
+            state.records.receive(piece, replacesAll: replacesAll, from: peer)
+            // What it has taken over is no longer an orphan.
+            let records = state.records.others[peer] ?? [:]
+            for gateway in state.orphaned where gateway != peer {
+                state.records.others[gateway] = state.records.others[gateway]?.filter { records[$0.key] == nil }
             }
-            state.others[peer] = records
         }
     }
 
@@ -142,7 +103,9 @@ final class PeerObjects: PeerPart {
             let known = Set(peers.table.peers.values.map(\.id))
             state.withLock { state in
                 state.adopted = state.adopted.filter { known.contains($0.value) }
-                if state.others[id]?.isEmpty == false { state.orphaned.insert(id) }
+                state.records.others = state.records.others.filter { known.contains($0.key) }
+                state.orphaned = state.orphaned.intersection(known)
+                if state.records.others[id]?.isEmpty == false { state.orphaned.insert(id) }
             }
             adoptNext()
         }
@@ -163,9 +126,9 @@ final class PeerObjects: PeerPart {
         let isComplete = state.withLock { state in
             for gateway in state.orphaned {
                 let offset = peers.offset(of: gateway) ?? 0
-                for (id, record) in state.others[gateway] ?? [:] {
+                for (id, record) in state.records.others[gateway] ?? [:] {
                     guard batch.count < Self.batch else { return false }
-                    state.others[gateway]?[id] = nil
+                    state.records.others[gateway]?[id] = nil
                     guard record.isKept, let object = content.known(id), object.owner == gateway,
                         object.parentObjectId != gateway
                     else { continue }
@@ -173,7 +136,7 @@ final class PeerObjects: PeerPart {
                     guard end ?? 1 > 0 else { continue }
                     batch.append((object, record, end, gateway))
                 }
-                state.others[gateway] = nil
+                state.records.others[gateway] = nil
                 state.orphaned.remove(gateway)
             }
             return true

@@ -1,0 +1,207 @@
+import Coaty
+import Logging
+import Synchronization
+
+/// The IO nodes that clients have registered at the other gateways of a cluster.
+///
+/// A client can renew the lease of its node, and withdraw the node, at any gateway. When a gateway has left, and its
+/// nodes with it, the remaining gateway with the lowest id registers them again under the same ids, each with a new lease
+/// of the same duration.
+///
+/// Its lock is a leaf.
+final class PeerNodes: PeerPart {
+    /// What the gateways know about an IO node.
+    struct Record: Codable, Sendable, Equatable {
+        let owner: Principal.Subject
+        /// The name of the IO context.
+        let context: String
+        /// The body of its registration, with all ids.
+        let registration: String
+        /// How often it was taken over. If two gateways have the node, the one with the higher number keeps it.
+        let takeovers: Int
+
+        var takenOver: Record {
+            Record(owner: owner, context: context, registration: registration, takeovers: takeovers + 1)
+        }
+    }
+
+    /// An operation on a node at another gateway: a renewal for a duration in milliseconds, or a withdrawal.
+    private struct Question: Codable {
+        let node: String
+        var withdraws: Bool?
+        var duration: Int64?
+    }
+
+    /// The duration of the lease, in milliseconds; nil if the gateway no longer has the node.
+    private struct Answer: Codable {
+        var duration: Int64?
+    }
+
+    /// The functions of the registry of this gateway's nodes.
+    struct Registry: Sendable {
+        let register: @Sendable (CoatyUUID, Record) async -> Void
+        let renew: @Sendable (CoatyUUID, Duration?) -> Lease?
+        let withdraw: @Sendable (CoatyUUID) async -> Bool
+        /// Advertises a node again.
+        let advertise: @Sendable (CoatyUUID) -> Void
+    }
+
+    private struct State {
+        var records = PeerRecords<Record>()
+        var orphaned: Set<CoatyUUID> = []
+    }
+
+    /// Maximum time that another gateway has for its answer.
+    private static let timeout = Duration.seconds(5)
+    private static let retryInterval = Duration.seconds(1)
+
+    let name = "nodes"
+    private let peers: Peers
+    private let objects: ObjectRegistry
+    private let logger: Logger
+    private let registry = Mutex<Registry?>(nil)
+    private let state = Mutex(State())
+    private let timer = Mutex<Deadline?>(nil)
+    private let observation = Mutex<Subscription?>(nil)
+
+    init(peers: Peers, objects: ObjectRegistry, logger: Logger) {
+        self.peers = peers
+        self.objects = objects
+        self.logger = logger
+    }
+
+    /// Sets the registry, and observes other agents. Call it before the start.
+    func start(_ registry: Registry, _ manager: CommunicationManager) {
+        self.registry.withLock { $0 = registry }
+        let observation = manager.subscribe(.deadvertise) { [weak self] in self?.receive($0) }
+        self.observation.withLock { $0 = observation }
+    }
+
+    private var nodes: Registry? { registry.withLock(\.self) }
+
+    // MARK: - Own records
+
+    /// Announces a node of this gateway, or that it is gone.
+    func set(_ id: CoatyUUID, _ record: Record?) {
+        if state.withLock({ $0.records.set(id, record) }) { peers.noteChange(of: name) }
+    }
+
+    func takeWhole() -> [[UInt8]] { state.withLock { $0.records.takeWhole() } }
+
+    func takeChanges() -> [[UInt8]] { state.withLock { $0.records.takeChanges() } }
+
+    // MARK: - Nodes of others
+
+    /// Returns the node with an id at another gateway.
+    func other(_ id: CoatyUUID) -> (gateway: CoatyUUID, record: Record)? {
+        let other = state.withLock { $0.records.other(id) }
+        return other.flatMap { peers.live.contains($0.gateway) ? $0 : nil }
+    }
+
+    /// Renews the lease of a node at another gateway.
+    ///
+    /// - Returns: nil if it no longer has the node.
+    /// - Throws: ``Peers/Failure``
+    func renew(_ id: CoatyUUID, at gateway: CoatyUUID, for duration: Duration?) async throws -> Lease? {
+        let milliseconds = duration.map { Int64($0 / .milliseconds(1)) }
+        return try await ask(gateway, Question(node: id.string, duration: milliseconds)).map {
+            Lease(.milliseconds($0))
+        }
+    }
+
+    /// Withdraws a node at another gateway.
+    ///
+    /// - Returns: false if it no longer has the node.
+    /// - Throws: ``Peers/Failure``
+    func withdraw(_ id: CoatyUUID, at gateway: CoatyUUID) async throws -> Bool {
+        try await ask(gateway, Question(node: id.string, withdraws: true)) != nil
+    }
+
+    private func ask(_ gateway: CoatyUUID, _ question: Question) async throws -> Int64? {
+        let text = try await peers.ask(gateway, name, PayloadCoder.encodeBytes(question), timeout: Self.timeout)
+        return try PayloadCoder.decode(Answer.self, from: String(decoding: text, as: UTF8.self)).duration
+    }
+
+    func receive(question: JSONView, from peer: CoatyUUID, answer: @escaping @Sendable ([UInt8]) -> Void) {
+        guard let question = try? PayloadCoder.decode(Question.self, from: question) else { return }
+        let id = CoatyUUID(wire: question.node)
+        Task {
+            var result = Answer()
+            if question.withdraws ?? false {
+                result.duration = await nodes?.withdraw(id) ?? false ? 0 : nil
+            } else {
+                let lease = nodes?.renew(id, question.duration.map { .milliseconds($0) })
+                result.duration = lease.map { Int64($0.duration / .milliseconds(1)) }
+            }
+            answer((try? PayloadCoder.encodeBytes(result)) ?? [])
+        }
+    }
+
+    func receive(_ piece: JSONView, replacesAll: Bool, from peer: CoatyUUID) {
+        let taken = state.withLock { state in
+            state.records.receive(piece, replacesAll: replacesAll, from: peer)
+            let records = state.records.others[peer] ?? [:]
+            // What it has taken over is no longer an orphan.
+            for gateway in state.orphaned where gateway != peer {
+                state.records.others[gateway] = state.records.others[gateway]?.filter { records[$0.key] == nil }
+            }
+            return records.filter { id, record in
+                state.records.own[id].map { own in
+                    (own.takeovers, peers.id.string) < (record.takeovers, peer.string)
+                } ?? false
+            }.keys
+        }
+        // This gateway was cut off, and another one has taken the node over meanwhile.
+        for id in taken { Task { _ = await nodes?.withdraw(id) } }
+    }
+
+    /// Advertises a node again that this gateway has taken over, if the agent that had it before deadvertises it.
+    private func receive(_ event: DeadvertiseEvent) {
+        let taken = state.withLock { state in
+            guard !state.records.own.isEmpty else { return [CoatyUUID]() }
+            return event.data.objectIds.filter { state.records.own[$0]?.takeovers ?? 0 > 0 }
+        }
+        for id in taken { nodes?.advertise(id) }
+    }
+
+    // MARK: - Taking over
+
+    func handle(_ change: PeerTable.Change) {
+        switch change {
+        case .joined(let id): state.withLock { _ = $0.orphaned.remove(id) }
+        case .stopping, .missing: return
+        case .left(let id):
+            let known = Set(peers.table.peers.values.map(\.id))
+            state.withLock { state in
+                state.records.others = state.records.others.filter { known.contains($0.key) }
+                state.orphaned = state.orphaned.intersection(known)
+                if state.records.others[id]?.isEmpty == false { state.orphaned.insert(id) }
+            }
+            takeOver()
+        }
+    }
+
+    /// Registers the nodes of gateways that have left, as soon as their agents have left, too.
+    private func takeOver() {
+        guard peers.live.allSatisfy({ peers.id.string < $0.string }) else { return }
+        let content = objects.content
+        let (orphans, isComplete) = state.withLock { state in
+            var orphans: [CoatyUUID: Record] = [:]
+            for gateway in state.orphaned {
+                for (id, record) in state.records.others[gateway] ?? [:] where content.object(id) == nil {
+                    orphans[id] = record
+                    state.records.others[gateway]?[id] = nil
+                }
+            }
+            state.orphaned = state.orphaned.filter { state.records.others[$0]?.isEmpty == false }
+            return (orphans, state.orphaned.isEmpty)
+        }
+        for (id, record) in orphans {
+            let next = record.takenOver
+            Task { await nodes?.register(id, next) }
+        }
+        guard !isComplete else { return }
+        let next = Deadline(after: Self.retryInterval) { [weak self] in self?.takeOver() }
+        timer.withLock { $0 = next }
+    }
+}

@@ -1,0 +1,84 @@
+import Coaty
+
+/// Records about things of a gateway by their ids, and copies of those of the other gateways: the state of a
+/// ``PeerPart``.
+struct PeerRecords<Record: Codable & Sendable & Equatable>: Sendable {
+    /// Maximum number of records of one gateway.
+    static var maximumRecords: Int { 100_000 }
+    /// Maximum number of records in a message, and the size at which it has enough, in bytes.
+    private static var maximumPiece: (records: Int, bytes: Int) { (200, 32 << 10) }
+
+    private(set) var own: [CoatyUUID: Record] = [:]
+    /// By the id of the gateway.
+    var others: [CoatyUUID: [CoatyUUID: Record]] = [:]
+    private var changed: Set<CoatyUUID> = []
+
+    /// Sets or removes a record.
+    ///
+    /// - Returns: whether it is the first change since the last message.
+    mutating func set(_ id: CoatyUUID, _ record: Record?) -> Bool {
+        guard own[id] != record else { return false }
+        own[id] = record
+        defer { changed.insert(id) }
+        return changed.isEmpty
+    }
+
+    mutating func takeWhole() -> [[UInt8]] {
+        changed = []
+        let pieces = Self.pieces(own.map { ($0.key, $0.value) })
+        return pieces.isEmpty ? [Array("{}".utf8)] : pieces
+    }
+
+    mutating func takeChanges() -> [[UInt8]] {
+        defer { changed = [] }
+        return Self.pieces(changed.map { ($0, own[$0]) })
+    }
+
+    /// Returns JSON objects whose members are records, or null for those that were removed.
+    private static func pieces(_ records: [(CoatyUUID, Record?)]) -> [[UInt8]] {
+        var pieces: [[UInt8]] = []
+        var piece: [UInt8] = []
+        var count = 0
+        for (id, record) in records {
+            // Not expected to fail: the records are made of strings and numbers.
+            guard let text = try? record.map({ try PayloadCoder.encodeBytes($0) }) ?? Array("null".utf8) else {
+                continue
+            }
+            piece.append(UInt8(ascii: count == 0 ? "{" : ","))
+            JSONText.append(id.string, to: &piece)
+            piece.append(UInt8(ascii: ":"))
+            piece += text
+            count += 1
+            if count == maximumPiece.records || piece.count >= maximumPiece.bytes {
+                pieces.append(piece + "}".utf8)
+                (piece, count) = ([], 0)
+            }
+        }
+        if count > 0 { pieces.append(piece + "}".utf8) }
+        return pieces
+    }
+
+    /// Applies a piece of another gateway.
+    mutating func receive(_ piece: JSONView, replacesAll: Bool, from peer: CoatyUUID) {
+        guard let change = try? PayloadCoder.decode([String: Record?].self, from: piece) else { return }
+        var records = others.removeValue(forKey: peer) ?? [:]
+        if replacesAll { records = [:] }
+        for (id, record) in change {
+            let id = CoatyUUID(wire: id)
+            guard let record, records.count < Self.maximumRecords || records[id] != nil else {
+                records[id] = nil
+                continue
+            }
+            records[id] = record
+        }
+        others[peer] = records
+    }
+
+    /// Returns the first record about a thing at another gateway.
+    func other(_ id: CoatyUUID) -> (gateway: CoatyUUID, record: Record)? {
+        for (gateway, records) in others {
+            if let record = records[id] { return (gateway, record) }
+        }
+        return nil
+    }
+}
