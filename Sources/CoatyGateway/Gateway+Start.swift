@@ -213,7 +213,7 @@ extension Gateway {
         _ = access.observe { [access] in
             let policy = access.policy
             network.ioNodes.withdraw { node in
-                guard let permissions = node.owner.permissions(under: policy) else {
+                guard let permissions = policy.permissions(ofOwner: node.owner) else {
                     // Under a changed configuration of the same provider, the user may return until the lease ends.
                     return node.owner.issuer.map { $0 == policy.verifier?.configuration.issuer } ?? false
                 }
@@ -221,7 +221,7 @@ extension Gateway {
             }
             // As for nodes. Whether single objects are still allowed is not checked.
             network.keptObjects.withdraw { owner in
-                guard let permissions = owner.permissions(under: policy) else {
+                guard let permissions = policy.permissions(ofOwner: owner) else {
                     return owner.issuer.map { $0 == policy.verifier?.configuration.issuer } ?? false
                 }
                 return permissions.hasGrant(.publish, .advertise)

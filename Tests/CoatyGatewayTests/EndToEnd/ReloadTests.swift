@@ -207,6 +207,74 @@ import Testing
         #expect(!scene.agent.messages.contains { $0.topic == "coaty/3/-/DAD/\(staying.identity)" })
     }
 
+    // MARK: - Replaced tokens
+
+    /// Clients with the new token own what those with the old one have created.
+    @Test func onlyConnectionsOfAReplacedTokenEnd() throws {
+        let grants = [
+            "{observe: [channel], channels: [load]}", "{request: [call], operations: [\"*\"]}",
+            "{register: [nodes], contexts: [\"*\"]}", "{read: [nodes], contexts: [\"*\"]}",
+            "{publish: [advertise, deadvertise], types: [\"com.example.*\"]}",
+        ]
+        func file(_ tokens: String...) -> AccessFile {
+            let secrets = tokens.map(AccessFile.secret(of:))
+            return AccessFile(tokens: [.init("user", "user", secrets: secrets)], roles: ["user": grants])
+        }
+        let scene = try AccessScene(file("old"))
+        let gateway = scene.gateway
+        let body = #"{"contextName":"c","name":"n","leaseDuration":3600000,"ioSources":[{"name":"s","valueType":"t"}]}"#
+        let node = try scene.post("/v1/io/nodes", body, as: "old")
+        func id(_ key: String) throws -> String {
+            try #require((node.json?[key] as? [String: Any])?["objectId"] as? String, "\(node.text)")
+        }
+        let (nodeId, nodeIdentity, lampId) = (try id("node"), try id("identity"), AccessScene.id())
+        func advertise(_ name: String, as token: String) throws -> Int {
+            let lamp = AccessScene.lamp(name, site: nil, id: lampId)
+            return try scene.post("/v1/advertise", #"{"object":\#(lamp)}"#, as: token).status
+        }
+        #expect(try advertise("first", as: "old") == 202)
+        let clients = EndingClient.Stream.allCases.map { stream in
+            (
+                stream,
+                ReaderThread { opened in
+                    let client = EndingClient(gateway: gateway, headers: AccessScene.headers("old"), channel: "load")
+                    return try client.read(stream, opened: opened)
+                }
+            )
+        }
+        try waitUntil("all streams are open") { clients.allSatisfy(\.1.isOpen) }
+        try waitUntil("the calls are published") {
+            scene.agent.messages.count { $0.topic.contains("/CLL:o/") } == 2
+        }
+        // While both tokens are listed, a client can change to the new one, also on its open connection.
+        try scene.reload(file("old", "new"))
+        let changed = try scene.socket(as: "old")
+        try changed.subscribe("s", Self.channel)
+        let secret = AccessFile.secret(of: "new")
+        #expect(try changed.ask("authenticate", #""token":"\#(secret)""#).op == "ok")
+        let ticket = try #require(try scene.post("/v1/tickets", "{}", as: "old").json?["ticket"] as? String)
+        #expect(clients.allSatisfy { $0.1.end == nil })
+        let begin = Date()
+        try scene.reload(file("new"))
+        try waitUntil("all streams of the replaced token end") { clients.allSatisfy { $0.1.end != nil } }
+        for (stream, reader) in clients {
+            let end = try #require(reader.end)
+            #expect(end.text == stream.end(closeCode: 4503), "\(stream)")
+            #expect(0..<Self.limit ~= end.date.timeIntervalSince(begin), "\(stream)")
+        }
+        #expect(try scene.get("/v1/access", as: "old").status == 401)
+        let path = "/v1/sse/channel?channelId=load&ticket=\(ticket)"
+        #expect(try EventStreamClient(port: gateway.port, path: path, headers: []).head.status == 401)
+        try scene.publish("CHN:load", #"{"object":\#(AccessScene.lamp("one", site: nil))}"#)
+        #expect(try changed.next(of: "s").objectName == "one")
+        #expect(try scene.get("/v1/io/nodes/\(nodeId)", as: "new").status == 200)
+        #expect(try advertise("second", as: "new") == 202)
+        try scene.agent.waitFor { $0.topic.contains("/ADV:") && $0.text.contains(#""second""#) }
+        for id in [nodeIdentity, lampId] {
+            #expect(!scene.agent.messages.contains { $0.topic.contains("/DAD/") && $0.text.contains(id) }, "\(id)")
+        }
+    }
+
     // MARK: - Changed permissions
 
     @Test func changedAttributesApplyToActiveSubscriptions() throws {

@@ -72,8 +72,10 @@ final class Authenticator: Sendable {
     func principal(token: some StringProtocol, address: String) throws(Problem) -> Principal {
         let policy = access.policy
         let token = String(token)
-        if let found = policy.token(digest: TokenDigest(of: token)) {
-            return Principal(.token(found.name), address: address, under: policy)
+        let digest = TokenDigest(of: token)
+        if let found = policy.token(digest: digest) {
+            let authenticated = Principal.Authenticated(subject: .token(found.name), token: digest)
+            return Principal(authenticated, address: address, under: policy)
         }
         guard let verifier = policy.verifier, CompactToken.isLikely(token) else { throw failed(from: address) }
         let refusal: TokenVerifier.Refusal

@@ -95,7 +95,14 @@ final class Policy: Sendable {
     /// without a token have no role.
     func permissions(of subject: Principal.Subject) -> Permissions? { isOpen ? .unrestricted : subjects[subject] }
 
-    /// Returns the permissions of an authenticated client; nil if its token does not exist or was verified under
+    /// Returns the permissions of the owner of IO nodes and objects. They stay with the name of a token that is replaced.
+    ///
+    /// - Returns: nil if the owner has no permissions.
+    func permissions(ofOwner owner: Principal) -> Permissions? {
+        if case .token = owner.subject { permissions(of: owner.subject) } else { owner.permissions(under: self) }
+    }
+
+    /// Returns the permissions of an authenticated client; nil if its token was removed, replaced or verified under
     /// another configuration, its certificate has no role, or it has no token and clients without a token have no role.
     func permissions(of authenticated: Principal.Authenticated) -> Permissions? {
         guard let configuration else { return .unrestricted }
@@ -106,7 +113,10 @@ final class Policy: Sendable {
         case .certificate(let name):
             guard let entry = configuration.certificate(named: name) else { return nil }
             return permissions(entry.roles, entry.attributes, name, under: configuration)
-        case .anonymous, .token: return permissions(of: authenticated.subject)
+        case .token(let name):
+            if let token = authenticated.token, tokens[token]?.name != name { return nil }
+            return permissions(of: authenticated.subject)
+        case .anonymous: return permissions(of: authenticated.subject)
         }
     }
 

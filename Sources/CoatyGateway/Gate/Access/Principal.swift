@@ -41,6 +41,9 @@ final class Principal: Sendable {
     /// The result of an authentication, without the client's address.
     struct Authenticated: Sendable {
         let subject: Subject
+        /// The token of the configuration that the client has presented, which a reload can replace; nil for other
+        /// credentials.
+        var token: TokenDigest?
         /// Nil if the configuration contains the roles and attributes of the subject.
         var granted: Granted?
         /// Nil if the credentials do not expire.
@@ -93,8 +96,8 @@ final class Principal: Sendable {
     /// Whether its credentials have neither expired nor been revoked.
     var isValid: Bool { validity?.isValid ?? true }
 
-    /// Returns its permissions as long as it is valid; nil if its token does not exist, its issuer is not configured,
-    /// or clients without a token have no role.
+    /// Returns its permissions as long as it is valid; nil if its token was removed or replaced, its issuer is not
+    /// configured, or clients without a token have no role.
     func permissions(under policy: Policy) -> Permissions? {
         known.withLock { known in
             if known.serial != policy.serial { known = Known(authenticated, policy) }
