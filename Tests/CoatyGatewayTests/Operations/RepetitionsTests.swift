@@ -24,15 +24,17 @@ import Testing
         #expect(repetitions.take(message("a", .tls), variant: 0, at: start).isWritten)
         let (isWritten, ended) = repetitions.take(message("a"), variant: 0, at: start + .seconds(10))
         #expect(isWritten)
-        #expect(ended == [.init(message: message("a"), count: 9)])
+        #expect(ended == [.init(message: message("a"), count: 9, last: start + .seconds(9))])
     }
 
     @Test func countsAreReportedWithoutAFurtherMessage() {
         var repetitions = Repetitions()
         for _ in 0..<3 { _ = repetitions.take(message("a"), variant: 0, at: start) }
+        // Another cause is written, so it does not change the time of the last counted message.
+        #expect(repetitions.take(message("a"), variant: 1, at: start + .seconds(1)).isWritten)
         _ = repetitions.take(message("b"), variant: 0, at: start)
         #expect(repetitions.expire(at: start + .seconds(9)).isEmpty)
-        #expect(repetitions.expire(at: start + .seconds(10)) == [.init(message: message("a"), count: 2)])
+        #expect(repetitions.expire(at: start + .seconds(10)) == [.init(message: message("a"), count: 2, last: start)])
         #expect(!repetitions.hasCounted && repetitions.expire(at: nil).isEmpty)
     }
 
@@ -59,7 +61,7 @@ import Testing
             #expect(isWritten)
             ended += summaries
         }
-        #expect(ended == [.init(message: message("first"), count: 1)])
+        #expect(ended == [.init(message: message("first"), count: 1, last: start)])
         // The last messages are still known, the first one is not.
         #expect(!repetitions.take(message("511"), variant: 0, at: start + .seconds(1)).isWritten)
         #expect(repetitions.take(message("0"), variant: 0, at: start + .seconds(1)).isWritten)

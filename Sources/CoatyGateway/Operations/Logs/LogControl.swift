@@ -93,12 +93,15 @@ public final class LogControl: Sendable {
 
     private func write(_ summary: Repetitions.Summary) {
         let message = summary.message
-        let times = summary.count == 1 ? "once" : "\(summary.count) times"
+        // The line is written later: without the time it would look like a new message.
+        let age = (ContinuousClock.now - summary.last) / .seconds(1)
+        let last = LogLine.timestamp(Date().timeIntervalSince1970 - age)
+        let times = summary.count == 1 ? "once, at" : "\(summary.count) times, until"
         write(
             LogLine(
                 message.label,
                 message.level,
-                "\(message.text) (repeated \(times))",
+                "\(message.text) (repeated \(times) \(last))",
                 ["repeated": .stringConvertible(summary.count)]
             )
         )

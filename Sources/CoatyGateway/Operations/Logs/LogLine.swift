@@ -67,7 +67,7 @@ struct LogLine: Sendable {
     }
 
     /// Returns a time with milliseconds, in UTC (RFC 3339).
-    private static func timestamp(_ time: TimeInterval) -> String {
+    static func timestamp(_ time: TimeInterval) -> String {
         let milliseconds = Int((time * 1000).rounded(.down))
         var seconds = time_t(milliseconds / 1000)
         var parts = tm()

@@ -21,12 +21,15 @@ struct Repetitions: Sendable {
     struct Summary: Equatable, Sendable {
         let message: Message
         let count: Int
+        /// The time of the last one.
+        let last: ContinuousClock.Instant
     }
 
     private struct Entry {
         let since: ContinuousClock.Instant
         var variants: Set<Int>
         var count = 0
+        var last: ContinuousClock.Instant
     }
 
     private var entries: [Message: Entry] = [:]
@@ -45,7 +48,10 @@ struct Repetitions: Sendable {
     ) -> (isWritten: Bool, ended: [Summary]) {
         if var entry = entries[message], now - entry.since < Self.interval {
             let isWritten = entry.variants.count < Self.maximumVariants && entry.variants.insert(variant).inserted
-            if !isWritten { entry.count += 1 }
+            if !isWritten {
+                entry.count += 1
+                entry.last = now
+            }
             entries[message] = entry
             return (isWritten, [])
         }
@@ -60,7 +66,7 @@ struct Repetitions: Sendable {
                 ended += Self.summary(oldest.key, oldest.value)
             }
         }
-        entries[message] = Entry(since: now, variants: [variant])
+        entries[message] = Entry(since: now, variants: [variant], last: now)
         return (true, ended)
     }
 
@@ -72,6 +78,6 @@ struct Repetitions: Sendable {
     }
 
     private static func summary(_ message: Message, _ entry: Entry) -> [Summary] {
-        entry.count > 0 ? [Summary(message: message, count: entry.count)] : []
+        entry.count > 0 ? [Summary(message: message, count: entry.count, last: entry.last)] : []
     }
 }
