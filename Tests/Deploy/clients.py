@@ -16,17 +16,18 @@ PATIENCE = 15
 
 
 class Client:
-    """A client of the gateway at `url`. `address` is the address of this machine from which it connects."""
+    """A client of the gateway at `url`. `address` is the address of this machine from which it connects. `server` is the address to
+    which it connects, if it is another one than in `url`, as behind the address translation of a container engine."""
 
-    def __init__(self, url, *, token=None, authority=None, address="127.0.0.1", host=None):
+    def __init__(self, url, *, token=None, authority=None, address="127.0.0.1", host=None, server=None):
         parts = urllib.parse.urlsplit(url)
         self.name, self.port, self.token, self.address = parts.hostname, parts.port, token, address
-        self.host = host or self.name
+        self.host, self.server = host or self.name, server or self.name
         self.context = ssl.create_default_context(cafile=str(authority)) if parts.scheme == "https" else None
         self.port = self.port or (443 if self.context else 80)
 
     def connect(self):
-        connection = socket.create_connection((self.name, self.port), PATIENCE, (self.address, 0))
+        connection = socket.create_connection((self.server, self.port), PATIENCE, (self.address, 0))
         return self.context.wrap_socket(connection, server_hostname=self.name) if self.context else connection
 
     def fields(self, more=()):

@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import json
 import re
+import shutil
 import subprocess
 import sys
 import urllib.parse
@@ -18,6 +19,8 @@ from traffic import check_proxy
 ALERTS = ROOT / "deploy/prometheus/alerts.yaml"
 AGENT = "00000000-0000-4000-8000-00000000000a"
 FOREIGN = "plant/door/open"
+# The address of the machine, which no interface has here: in a container, Caddy does not have it either.
+MACHINE = "192.0.2.80"
 
 
 def check(checks, work, gateway):
@@ -33,7 +36,8 @@ def check(checks, work, gateway):
             direct = Client(f"http://{GATEWAY_ADDRESS}:8080", token=project.tokens[0], address=GATEWAY_ADDRESS, host=HOST)
             wait("the gateway is ready", lambda: direct.request("GET", "/readyz")[0] == 200)
         check_broker(checks, project, direct, witness)
-        check_tls(checks, stack, project)
+        caddy = check_tls(checks, stack, project)
+        check_address(checks, stack, project, caddy)
         check_monitoring(checks, stack, project, direct, broker)
 
 
@@ -52,10 +56,13 @@ def check_files(checks, project):
                 require(service.get("user", "0:0").split(":")[0] != "0", f"{name} runs as root")
                 published = [port for port in service.get("ports", []) if not port.startswith("127.0.0.1:")]
                 require(not published, f"{name} publishes {published} to other machines")
-    with checks.check("compose: each mounted file and each secret exists after setup"):
+    with checks.check("compose: each mounted file and each secret exists after setup, and is readable for all"):
         for name in project.services:
             for target, source in project.sandbox(name).files.items():
                 require(source.exists(), f"{name}: there is no {source} for {target}")
+                for path in (source, *source.glob("*")):
+                    needed = 0o005 if path.is_dir() else 0o004
+                    require(path.stat().st_mode & needed == needed, f"{name}: other users can't read {path}")
         gateway = project.sandbox("gateway")
         state = gateway.environment["COATY_GATEWAY_STATE_DIRECTORY"]
         require(state in gateway.folders, f"gateway: there is no volume for {state}")
@@ -71,6 +78,18 @@ def check_files(checks, project):
         again = subprocess.run([project.folder / "setup", "--host", HOST], capture_output=True, text=True)
         require(again.returncode == 1 and "to replace all secrets" in again.stderr, f"setup does not refuse: {again.stderr}")
         require_equal(project.secret("broker-password"), secret, "the password")
+    with checks.check("compose: setup refuses a host with a port, and reports files that containers can't read"):
+        folder = project.work / "private"
+        shutil.copytree(project.folder.parent, folder, ignore=shutil.ignore_patterns("secrets"))
+        (folder / "compose/mosquitto/acl").chmod(0o600)
+
+        def setup(host):
+            return subprocess.run([folder / "compose/setup", "--host", host], capture_output=True, text=True)
+
+        refused = setup("localhost:8443")
+        require(refused.returncode == 1 and "has no port" in refused.stderr, f"setup accepts the port: {refused.stderr}")
+        warned = setup("localhost")
+        require(warned.returncode == 0 and warned.stderr.endswith("/mosquitto/acl\n"), f"setup does not warn: {warned.stderr}")
 
 
 def add_witness(project):
@@ -175,7 +194,7 @@ def check_tls(checks, stack, project):
     with checks.check("compose: caddy validate accepts the Caddyfile"):
         run(*sandbox.command("caddy", "validate", "--config", "/etc/caddy/Caddyfile", "--adapter", "caddyfile"))
     with checks.check("compose: Caddy starts and has a certificate of its own authority", is_needed=True):
-        project.start(stack, "caddy")
+        caddy = project.start(stack, "caddy")
         authority = project.volume("caddy_data") / "caddy/pki/authorities/local/root.crt"
         wait("Caddy has its authority", authority.exists)
         clients = [Client(f"https://{HOST}", token=token, authority=authority) for token in (*project.tokens, None)]
@@ -188,6 +207,33 @@ def check_tls(checks, stack, project):
         require_equal(viewer.request("POST", "/v1/channel/deploy", event)[0], 403, "the status of the viewer's publication")
         require_equal(viewer.request("GET", "/v1/status")[0], 403, "the status of /v1/status for the viewer")
         require_equal(nobody.request("GET", "/v1/agents")[0], 401, "the status without a token")
+    with checks.check("compose: Caddy offers no HTTP/3, whose port is not published"):
+        offer = operator.request("GET", "/readyz")[1].get("Alt-Svc")
+        require(offer is None, f"Alt-Svc is {offer}")
+    with checks.check("compose: a reload over Caddy applies a new token"):
+        token = run(project.gateway, "token", "create", "--name", "wall-display", "--role", "viewer")
+        secret, line = re.search(r"^coaty_\S+$", token, re.MULTILINE)[0], re.search(r"^- .*$", token, re.MULTILINE)[0]
+        display = Client(f"https://{HOST}", token=secret, authority=authority)
+        require_equal(display.request("GET", "/v1/agents")[0], 401, "the status before the reload")
+        file = project.folder / "config/gateway.yaml"
+        file.write_text(file.read_text().replace("  tokens:\n", f"  tokens:\n    {line}\n"))
+        status, _, body = operator.request("POST", "/v1/admin/reload")
+        require(status == 200 and json.loads(body) == {"changed": ["access"]}, f"the reload gets status {status}: {body[:300]!r}")
+        display.get("/v1/agents")
+    return caddy
+
+
+def check_address(checks, stack, project, caddy):
+    """Checks Caddy with an IP address as its host, in place of `caddy`. Clients then send no name in the handshake."""
+    with checks.check("compose: clients reach the gateway by an IP address"):
+        by_address = Project(project.work / "address", project.gateway, MACHINE)
+        caddy.terminate()
+        caddy.wait()
+        by_address.start(stack, "caddy")
+        authority = by_address.volume("caddy_data") / "caddy/pki/authorities/local/root.crt"
+        wait("Caddy has its authority", authority.exists)
+        client = Client(f"https://{MACHINE}", token=project.tokens[0], authority=authority, server="127.0.0.1")
+        wait("Caddy serves the gateway", lambda: client.get("/v1/agents"))
 
 
 def check_monitoring(checks, stack, project, client, broker):

@@ -19,13 +19,13 @@ ENTRY_POINTS = {"gateway": ["coaty-gateway"], "prometheus": ["prometheus"], "bro
 
 
 class Project:
-    """A copy of the folder `deploy`, with the secrets that `setup` generates."""
+    """A copy of the folder `deploy`, with the secrets that `setup` generates, run with the umask of a careful user."""
 
-    def __init__(self, work, gateway):
+    def __init__(self, work, gateway, host=HOST):
         self.work, self.gateway = work, gateway
         shutil.copytree(ROOT / "deploy", work / "deploy", ignore=shutil.ignore_patterns("secrets", ".env", "config"))
         self.folder = work / "deploy/compose"
-        self.setup = run(self.folder / "setup", "--host", HOST)
+        self.setup = run(self.folder / "setup", "--host", host, umask=0o077)
         self.variables = environment_file(self.folder / ".env")
         text = (self.folder / "compose.yaml").read_text()
         self.model = yaml.safe_load(re.sub(r"\$\{(\w+)(:\?[^}]*)?\}", self._value, text))
