@@ -11,7 +11,7 @@ import Synchronization
 /// deadvertise or replace them. Log objects and snapshots are only kept if they have a lifetime, because they report
 /// past events.
 ///
-/// Lock order: this, then sessions, ``ConnectionLifetime``, ``ObjectOwners`` and accounts.
+/// Lock order: this, then sessions, ``ConnectionLifetime``, ``ObjectOwners``, ``PeerObjects`` and accounts.
 final class KeptObjects: Component {
     /// The memory of a kept object in addition to its payload, including its topics, in bytes.
     static let cost = 1024
@@ -26,59 +26,12 @@ final class KeptObjects: Component {
         let account: ClientAccount
     }
 
-    /// The room of an object. The agent's session holds it as long as it keeps the object.
-    fileprivate final class Room: Sendable {
-        let account: ClientAccount
-        let place: Place
-
-        init(_ bytes: Int, of account: ClientAccount) throws(Problem) {
-            self.account = account
-            place = try account.take(.keptObjects, bytes)
-        }
-    }
-
-    fileprivate enum End {
-        case timer(Deadline)
-        case connection(ConnectionLifetime)
-    }
-
-    fileprivate struct Entry {
-        /// Nil when the session no longer keeps the object.
-        weak var room: Room?
-        weak var manager: CommunicationManager?
-        let owner: Principal
-        /// Distinguishes versions of an object.
-        let number: UInt64
-        var end: End?
-
-        var isKept: Bool { room != nil && manager != nil }
-    }
-
-    fileprivate struct WeakManager {
-        weak var manager: CommunicationManager?
-    }
-
-    fileprivate struct State {
-        static let minimumSweep = 256
-
-        var entries: [CoatyUUID: Entry] = [:]
-        /// The agents that keep objects, by their identities.
-        var managers: [CoatyUUID: WeakManager] = [:]
-        var lastNumber: UInt64 = 0
-        /// The number of entries at which those that are no longer kept are removed.
-        var sweep = minimumSweep
-        var observations: [Subscription] = []
-        var isStopped = false
-        /// Announces the objects to the other gateways; nil if the gateway is in no cluster.
-        var peers: PeerObjects?
-    }
-
-    private let manager: CommunicationManager
-    private let owners: ObjectOwners
+    let manager: CommunicationManager
+    let owners: ObjectOwners
     private let limits: Limits
-    private let logger: Logger
+    let logger: Logger
     private let peers: PeerObjects?
-    private let state: Mutex<State>
+    let state: Mutex<State>
 
     /// - Parameters:
     ///   - manager: the gateway's own agent, which observes the network.
@@ -198,45 +151,6 @@ final class KeptObjects: Component {
         if !isOpen { withdraw([id], &state) }
     }
 
-    /// Advertises an object that a client had advertised at another gateway, which has left.
-    ///
-    /// - Parameters:
-    ///   - subject: the principal that owns the object; nil if there is none.
-    ///   - milliseconds: the rest of its lifetime; nil until it is withdrawn.
-    /// - Throws: `Problem` if the client has no room for it; `PayloadError`, `CommunicationError`.
-    func adopt(
-        _ object: AliveObject,
-        of subject: Principal.Subject?,
-        for owner: Owner,
-        until milliseconds: Int64?
-    ) throws {
-        let event = try AdvertiseEvent(payload: Payload(object: object.bytes))
-        let names = event.header.names.count
-        let place = try owner.account.takeOutbox(event.payload.bytes.count, publications: names)
-        if let subject { try owners.insert(object.objectId, subject, owner.account) }
-        let lifetime = milliseconds.map { ObjectLifetime.duration(.milliseconds($0)) }
-        _ = try advertise(event, lifetime, from: manager, by: owner, holding: place)
-    }
-
-    /// Announces an object to the other gateways. They take over what the gateway advertises, but not what ends with a
-    /// connection.
-    private func announce(
-        _ id: CoatyUUID,
-        _ manager: CommunicationManager,
-        _ owner: Principal.Subject,
-        _ lifetime: ObjectLifetime?,
-        _ peers: PeerObjects
-    ) {
-        var end: Int64?
-        var endsWithConnection = manager !== self.manager
-        switch lifetime {
-        case .duration(let duration): end = peers.time(after: duration)
-        case .connection: endsWithConnection = true
-        case nil: break
-        }
-        peers.update(id) { record in (record.keeper, record.end) = endsWithConnection ? (nil, nil) : (owner, end) }
-    }
-
     /// Deadvertises objects for a client.
     func deadvertise(
         _ event: DeadvertiseEvent,
@@ -335,58 +249,5 @@ final class KeptObjects: Component {
         guard let source = event.sourceId, source != manager.identityId else { return }
         state.withLock { $0.forget(deadvertised: event.data.objectIds, by: source) }
         if peers?.isGateway(source) ?? false { owners.remove(event.data.objectIds) }
-    }
-
-    /// Advertises or withdraws an object again, of which another gateway has advertised an old version: it was offline
-    /// when a client of this gateway changed or withdrew the object.
-    private func correct(_ id: CoatyUUID) {
-        do {
-            if let keeper = state.withLock({ $0.entries[id]?.manager }) {
-                try keeper.advertiseAgain(id)
-            } else {
-                try manager.publishDeadvertise(.with(objectIds: [id]))
-            }
-        } catch {
-            logger.debug("an old version of an object stays", metadata: ["error": "\(error)"])
-        }
-    }
-}
-
-extension KeptObjects.State {
-    fileprivate mutating func remove(_ id: CoatyUUID) {
-        guard let entry = entries.removeValue(forKey: id) else { return }
-        entry.ignoreConnection(id)
-        peers?.update(id) { record in (record.keeper, record.end) = (nil, nil) }
-    }
-
-    /// Forgets deadvertised objects and their children.
-    ///
-    /// - Parameter source: the agent that has deadvertised them, whose session forgets them itself.
-    fileprivate mutating func forget(deadvertised ids: [CoatyUUID], by source: CoatyUUID) {
-        guard !entries.isEmpty else { return }
-        for id in ids { remove(id) }
-        for (identityId, entry) in managers where identityId != source { entry.manager?.forget(deadvertised: ids) }
-    }
-
-    fileprivate mutating func removeUnkept() {
-        for (id, entry) in entries where !entry.isKept { remove(id) }
-        managers = managers.filter { $0.value.manager != nil }
-        sweep = max(Self.minimumSweep, 2 * entries.count)
-    }
-}
-
-extension KeptObjects.Entry {
-    fileprivate func ignoreConnection(_ id: CoatyUUID) { end?.openConnection?.remove(id) }
-
-    /// Handles that a client has advertised a newer version of the object.
-    fileprivate func replaced(_ id: CoatyUUID, by newer: CommunicationManager) {
-        ignoreConnection(id)
-        if let manager, manager !== newer { manager.forget(replaced: id) }
-    }
-}
-
-extension KeptObjects.End {
-    fileprivate var openConnection: ConnectionLifetime? {
-        if case .connection(let connection) = self { connection } else { nil }
     }
 }
