@@ -1,16 +1,14 @@
 """One row of the table: its programs, its figures, and the promises that were broken."""
 
 import collections
-import contextlib
-import json
 import re
 import sys
 import time
 
 from stack import HERE as HOSTILE
 from stack import TICK, Broker, Gateway, Program, free_port
+from table import Broken, Scene, ask
 from traffic import GRACE, PREFIX, REQUEST_TIMEOUT, Traffic
-from wire import Client, Closed, request
 
 # The keepalive of the gateway in these tests, in seconds: a broker that does not answer is noticed within twice this time.
 KEEPALIVE = 5
@@ -22,37 +20,11 @@ STOP_LIMIT = 10
 FLIGHT = 0.3
 # Seconds after a fault within which everything is delivered.
 SETTLING = 20
-ROWS = {}
 
 
-class Broken(Exception):
-    """A promise is broken without which the rest of the row makes no sense."""
-
-
-class Row:
-    def __init__(self, function, title):
-        self.name = function.__name__.replace("_", "-")
-        self.title = title
-        self.expectation = " ".join(function.__doc__.split())
-        self.run = function
-
-
-def row(title):
-    """Adds a function to the table. Its docstring is the expectation, and the row has its name, with hyphens."""
-
-    def add(function):
-        made = Row(function, title)
-        ROWS[made.name] = made
-        return function
-
-    return add
-
-
-class Fault:
+class Fault(Scene):
     def __init__(self, stack, folder, binary, seed):
-        self.stack = stack
-        self.folder = folder
-        self.binary = binary
+        super().__init__(stack, folder, binary)
         self.seed = seed
         self.broker_port = free_port()
         #: The gateway's own port of the broker, so that a rule of the firewall concerns only the gateway.
@@ -60,18 +32,12 @@ class Fault:
         self.brokers = []
         self.gateways = []
         self.traffic = None
-        self.figures = {}
-        self.failures = []
         #: Times in which publications may be lost: from, to.
         self.flights = []
         #: The same, also for deferred publications.
         self.distrusted = []
 
     # MARK: Programs
-
-    def keep(self, program):
-        self.stack.callback(program.kill)
-        return program
 
     def start_broker(self, name="broker", address="127.0.0.1"):
         """Starts the broker, or starts it again on the same ports."""
@@ -121,44 +87,19 @@ class Fault:
 
     def ask(self, method, path, body=None, timeout=15, gateway=None, **headers):
         """Sends a request to a gateway, by default the latest. Returns the status and the body, as JSON if it is."""
-        with Client((gateway or self.gateway).port, timeout=timeout) as client:
-            client.send(request(method, path, body, close=True, **headers))
-            status, body = client.response()
-        with contextlib.suppress(ValueError):
-            return status, json.loads(body)
-        return status, body
+        return ask((gateway or self.gateway).port, method, path, body, timeout, **headers)
 
     # MARK: Promises
 
-    def promise(self, is_kept, broken):
-        """Records a broken promise."""
-        if not is_kept:
-            self.failures.append(broken)
-        return is_kept
-
-    def note(self, name, figure):
-        """Adds a figure to those with this name."""
-        self.figures[name] = f"{self.figures[name]}, {figure}" if name in self.figures else figure
-
-    def wait(self, what, condition, limit):
-        """Waits until a condition returns a true value. Returns the value. It is a broken promise if that takes longer than `limit`."""
-        end = time.monotonic() + limit
-        while True:
-            with contextlib.suppress(OSError, Closed):
-                if value := condition():
-                    return value
-            if self.gateways and not self.gateway.is_running:
-                raise Broken(f"the gateway process ended with status {self.gateway.process.returncode}")
-            if time.monotonic() > end:
-                raise Broken(f"after {limit} s, it is still not true that {what}")
-            time.sleep(TICK)
+    def check_programs(self):
+        if self.gateways and not self.gateway.is_running:
+            raise Broken(f"the gateway process ended with status {self.gateway.process.returncode}")
 
     def hold(self, seconds):
         """Lets the fault last for some time. The gateway must not end."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
-            if not self.gateway.is_running:
-                raise Broken(f"the gateway process ended with status {self.gateway.process.returncode}")
+            self.check_programs()
             time.sleep(min(left, 0.1))
 
     # MARK: Phases
@@ -210,14 +151,6 @@ class Fault:
         for number in [number for number, made in publications.items() if made.answered >= stopped and made.status != "202"]:
             del publications[number]
         self._check_publications(())
-
-    @contextlib.contextmanager
-    def suppressed(self):
-        """Records a broken promise, and continues."""
-        try:
-            yield
-        except Broken as error:
-            self.failures.append(str(error))
 
     def _is_flying(self, publication):
         times = self.distrusted + ([] if publication.is_deferred else self.flights)
@@ -282,6 +215,10 @@ class Fault:
         self.promise(not endings, f"streams ended: {dict(endings)}")
 
     def finish(self):
+        if self.gateway.is_running:
+            self.stop()
+
+    def stop(self):
         """Stops the gateway, which must end in time and with the status 0.
 
         On a busy machine, a component may miss its part of the time, which can be as short as 40 ms. The gateway then continues without it,

@@ -148,13 +148,18 @@ def make_certificate(folder, name):
 class Gateway(Program):
     """The gateway under test. `port` is None if it did not start.
 
-    `broker` is a port of this machine or a URL. `environment` is added to the environment of the gateway.
+    `broker` is a port of this machine or a URL. `environment` is added to the environment of the gateway. By default, it listens on a free
+    port of this machine. On another `host`, it accepts clients without a token.
     """
 
-    def __init__(self, folder, name, binary, broker, *, arguments=(), configuration=None, descriptors=DESCRIPTORS, environment=None):
+    def __init__(
+        self, folder, name, binary, broker, *, host="127.0.0.1", port=0, arguments=(), configuration=None, descriptors=DESCRIPTORS, environment=None
+    ):
         broker = f"mqtt://127.0.0.1:{broker}" if isinstance(broker, int) else broker
         variables = [f"{name}={value}" for name, value in (environment or {}).items()]
-        command = [*(["env", *variables] if variables else []), binary, "--port", 0, "--broker", broker, *arguments]
+        command = [*(["env", *variables] if variables else []), binary, "--port", port, "--broker", broker, *arguments]
+        if host != "127.0.0.1":
+            command += ["--host", host, "--access", "open"]
         if configuration:
             path = folder / f"{name}.yaml"
             path.write_text(configuration)
@@ -163,5 +168,5 @@ class Gateway(Program):
             certificate, key = make_certificate(folder, name)
             command += ["--tls-certificate-file", certificate, "--tls-key-file", key]
         super().__init__(folder / f"{name}.log", command, descriptors=descriptors)
-        ready = self.wait_for_line(r"ready on https?://127\.0\.0\.1:(\d+)")
+        ready = self.wait_for_line(rf"ready on https?://{re.escape(host)}:(\d+)")
         self.port = int(ready[1]) if ready else None

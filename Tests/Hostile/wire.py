@@ -91,7 +91,7 @@ class Closed(Exception):
 class Client:
     """One connection to the gateway, with blocking calls."""
 
-    def __init__(self, port, address="127.0.0.1", *, receive_buffer=None, timeout=TIMEOUT):
+    def __init__(self, port, address="127.0.0.1", *, host="127.0.0.1", receive_buffer=None, timeout=TIMEOUT):
         self.socket = socket.socket()
         self._received = bytearray()
         try:
@@ -101,7 +101,7 @@ class Client:
             # IP_BIND_ADDRESS_NO_PORT: the kernel chooses the port at connect, so that there are enough for each address.
             self.socket.setsockopt(socket.IPPROTO_IP, 24, 1)
             self.socket.bind((address, 0))
-            self.socket.connect(("127.0.0.1", port))
+            self.socket.connect((host, port))
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if context := tls_context():
                 self.socket = context.wrap_socket(self.socket)
@@ -263,8 +263,8 @@ async def mqtt_packets(source):
 class Publisher:
     """Publishes directly at the broker, as an agent does."""
 
-    def __init__(self, port):
-        self._socket = mqtt_connect(port)
+    def __init__(self, port, address="127.0.0.1"):
+        self._socket = mqtt_connect(port, address=address)
 
     def send(self, packets):
         self._socket.sendall(packets)

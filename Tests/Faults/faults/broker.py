@@ -3,7 +3,8 @@
 import signal
 import time
 
-from fault import FLIGHT, KEEPALIVE, RECONNECT_LIMIT, row
+from fault import FLIGHT, KEEPALIVE, RECONNECT_LIMIT
+from table import row
 
 # The requests that the gateway refuses while it is offline, and publications when its queue is full.
 FULL = ("503 queue-full", "429 queue-full")
@@ -68,7 +69,7 @@ def sigstop(fault):
     fault.recover(time.monotonic())
     fault.settle(refusals=FULL)
     broker.process.send_signal(signal.SIGSTOP)
-    fault.finish()
+    fault.stop()
 
 
 def be_faulty(fault, proxy, seconds, limit, reasons, *options):

@@ -10,8 +10,9 @@ import threading
 import time
 import uuid
 
-from fault import FLIGHT, RECONNECT_LIMIT, row
+from fault import FLIGHT, RECONNECT_LIMIT
 from stack import DESCRIPTORS, Program
+from table import row
 from wire import Client, request
 
 CONTEXT = "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79"
@@ -136,7 +137,7 @@ def processors(fault):
     change = fault.traffic.change(since, False)
     fault.promise(change is None, f"the gateway is not ready: {change}")
     fault.settle(has_gaps=False, health=5)
-    fault.finish()
+    fault.stop()
 
 
 class BrokenProvider:

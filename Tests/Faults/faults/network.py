@@ -7,7 +7,8 @@ import socket
 import subprocess
 import time
 
-from fault import KEEPALIVE, row
+from fault import KEEPALIVE
+from table import row
 
 NAME = "broker.test"
 
@@ -116,7 +117,7 @@ def dns(fault):
         fault.brokers[-1].kill()
         drain(silent)
         fault.wait("the gateway asks the DNS server", lambda: silent.recv(512, socket.MSG_DONTWAIT), 15)
-        fault.finish()
+        fault.stop()
 
 
 def drain(server):

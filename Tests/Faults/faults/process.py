@@ -5,8 +5,8 @@ import random
 import threading
 import time
 
-from fault import row
 from stack import Program
+from table import row
 from wire import Client, Closed, frame, handshake, outcome, request, target
 
 KILLS = 200
@@ -165,7 +165,7 @@ def sigterm(fault):
         fault.wait("all calls are pending", lambda: status()["requests"]["pending"] >= PENDING, 10)
         fault.hold(1)
         begin = time.monotonic()
-        fault.finish()
+        fault.stop()
         fault.traffic.stop_publishing()
         closed, delayed, incomplete = 0, 0, 0
         for client in sockets:
