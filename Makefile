@@ -15,12 +15,16 @@ SOAK_RATE ?= 8000
 SEEDS ?=
 
 # The tests that `make test-browser` (names of unittest), `make test-brokers` (a regular expression), `make test-hostile` (rows of
-# `Tests/Hostile/run --list`), `make test-faults` (rows of `Tests/Faults/run --list`) or `make test-deploy` (subjects) runs; all if it
-# is empty.
+# `Tests/Hostile/run --list`), `make test-faults`, `make test-scale` (rows of `Tests/Scale/run --list`) or `make test-deploy` (subjects)
+# runs; all if it is empty.
 TESTS ?=
 
 # `make test-hostile TLS=1` uses TLS.
 TLS ?=
+
+# How often `make test-scale` kills a gateway, and its events per second.
+SCALE_KILLS ?= 20
+SCALE_RATE ?= 5000
 
 # The number of clients of `make test-edge`; each needs six file descriptors.
 EDGE_CLIENTS ?= 2000
@@ -173,6 +177,13 @@ test-edge: deps-edge ## let Prometheus read the metrics, and restart gateways be
 	Tests/Edge/prometheus .build/prometheus "$$(swift build -c release --show-bin-path)/coaty-gateway"
 	Tests/Edge/rolling .build/edge "$$(swift build -c release --show-bin-path)/coaty-gateway" $(EDGE_CLIENTS)
 
+.PHONY: test-scale deps-scale
+# Runs for about ten minutes, at best without other load.
+test-scale: deps-scale ## run gateways of a cluster behind haproxy, at one broker and at several; TESTS="kills bridged" runs some, SCALE_KILLS=200 sets the kills, SCALE_RATE=1000 the events per second
+	swift build -c release --product coaty-gateway
+	SCALE_KILLS=$(SCALE_KILLS) SCALE_RATE=$(SCALE_RATE) \
+		Tests/Scale/run .build/scale "$$(swift build -c release --show-bin-path)/coaty-gateway" $(TESTS)
+
 .PHONY: test-deploy deps-deploy
 test-deploy: deps-deploy ## check the files in deploy/ with the real programs; TESTS="compose proxies" runs some subjects
 	swift build -c release --product coaty-gateway
@@ -259,6 +270,9 @@ deps-hostile:
 
 deps-faults:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies faults)
+
+deps-scale:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies scale)
 
 deps-edge:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies edge)
