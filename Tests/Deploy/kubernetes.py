@@ -28,7 +28,7 @@ def check(checks, work, gateway):
         built.write_text(result.stdout)
         objects = {document["kind"]: document for document in yaml.safe_load_all(result.stdout)}
         expected = {"Namespace", "ServiceAccount", "ConfigMap", "Secret", "Deployment", "Service", "Ingress", "PodDisruptionBudget",
-                    "NetworkPolicy", "ServiceMonitor"}
+                    "NetworkPolicy", "ServiceMonitor", "HorizontalPodAutoscaler"}
         require_equal(set(objects), expected, "the set of kinds")
     for release in VERSIONS:
         with checks.check(f"kubernetes: kubernetes-validate accepts all objects for version {release}"):
@@ -44,6 +44,8 @@ def check(checks, work, gateway):
         check_rights(objects, pod["spec"], container, gateway)
     with checks.check("kubernetes: selectors, ports, secrets and configuration of the objects fit each other"):
         check_references(objects, pod, container)
+    with checks.check("kubernetes: the autoscaler sets the number of pods, at least two, and its processor time fits the pod"):
+        check_autoscaler(objects["HorizontalPodAutoscaler"]["spec"], objects["Deployment"], container)
     with checks.check("kubernetes: the times of the pod fit those of the gateway"):
         check_times(yaml.safe_load(objects["ConfigMap"]["data"]["gateway.yaml"]), pod["spec"], container)
     with contextlib.ExitStack() as stack:
@@ -106,11 +108,24 @@ def check_references(objects, pod, container):
         require(name == secret["metadata"]["name"] and key in secret["data"], f"there is no {key} in a secret {name}")
     used = [volume["configMap"]["name"] for volume in pod["spec"]["volumes"] if "configMap" in volume]
     require_equal(used, [configuration["metadata"]["name"]], "the list of configurations of the pod")
+    settings = yaml.safe_load(configuration["data"]["gateway.yaml"])
+    items = {item["path"] for volume in pod["spec"]["volumes"] if "secret" in volume for item in volume["secret"]["items"]}
+    folder = next(mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == "secrets")
+    files = {settings[name] for name in ("broker-password-file", "cluster-key-file")}
+    require_equal(files, {f"{folder}/{path}" for path in items}, "the set of secret files")
     state = next(variable["value"] for variable in container["env"] if variable["name"] == "COATY_GATEWAY_STATE_DIRECTORY")
     require(state in {mount["mountPath"] for mount in container["volumeMounts"]}, f"there is no volume for {state}")
     host = objects["Ingress"]["spec"]["rules"][0]["host"]
-    settings = yaml.safe_load(configuration["data"]["gateway.yaml"])
     require_equal((settings["allowed-hosts"], objects["Ingress"]["spec"]["tls"][0]["hosts"]), (host, [host]), "the pair of host names")
+
+
+def check_autoscaler(autoscaler, deployment, container):
+    target = {"apiVersion": deployment["apiVersion"], "kind": deployment["kind"], "name": deployment["metadata"]["name"]}
+    require_equal(autoscaler["scaleTargetRef"], target, "the target of the autoscaler")
+    require("replicas" not in deployment["spec"], "the Deployment sets the number of pods too")
+    require(2 <= autoscaler["minReplicas"] < autoscaler["maxReplicas"], "the autoscaler may leave fewer than two pods, or adds none")
+    resources = {metric["resource"]["name"] for metric in autoscaler["metrics"]}
+    require(resources <= set(container["resources"]["requests"]), f"the container does not request {resources}")
 
 
 def check_times(settings, pod, container):
