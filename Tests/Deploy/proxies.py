@@ -12,7 +12,10 @@ from traffic import check_proxy
 
 EXAMPLES = ROOT / "deploy/proxies"
 # The timeouts of HAProxy and nginx that end pending requests and quiet streams. Caddy has none.
-TIMEOUTS = {"haproxy.cfg": r"timeout (client|server) (\d+)s", "nginx.conf": r"proxy_(read|send)_timeout (\d+)s"}
+TIMEOUTS = {
+    "proxies/haproxy.cfg": r"timeout (client|server) (\d+)s", "proxies/nginx.conf": r"proxy_(read|send)_timeout (\d+)s",
+    "scale/haproxy.cfg": r"timeout (client|server) (\d+)s",
+}
 TOKEN = "coaty_operator-of-the-proxies"
 # The settings that each example asks for.
 SETTINGS = ["--trusted-proxies", "127.0.0.1", "--forwarded-header", "x-forwarded-for", "--allowed-hosts", HOST]
@@ -50,7 +53,7 @@ def check_timeouts(checks):
     longest = int(re.search(r"^\| `maximum-timeout` \| (\d+) ", limits, re.MULTILINE)[1]) / 1000
     for name, pattern in TIMEOUTS.items():
         with checks.check(f"proxies: the timeouts of {name} are longer than maximum-timeout of the gateway"):
-            found = {kind: int(seconds) for kind, seconds in re.findall(pattern, (EXAMPLES / name).read_text())}
+            found = {kind: int(seconds) for kind, seconds in re.findall(pattern, (ROOT / "deploy" / name).read_text())}
             require_equal(len(found), 2, f"the number of timeouts in {found}")
             require(min(found.values()) > longest, f"{found} is not above {longest:g} s")
 

@@ -144,6 +144,7 @@ class Cluster(Scene):
         self.note("gaps", f"{gaps:,}")
         self.promise(not lost, f"{lost} events were lost without a gap: {[each.example for each in observers if each.lost][:2]}")
         self.promise(not repeated, f"{repeated} events were delivered twice: {[each.example for each in observers if each.repeated][:2]}")
+        self.promise(not load.errors, f"agents have lost their broker: {load.errors}")
         for each in observers:
             self.promise(not each.unexpected, f"observer {each.name} got {each.unexpected[:3]}")
         return gaps

@@ -32,6 +32,8 @@ class Load:
         self.rate = rate
         #: The number of events of each agent.
         self.counts = [0] * len(brokers)
+        #: Why agents have stopped before the end.
+        self.errors = []
         self._is_finishing = self._has_ended = False
         self.start = time.monotonic()
         self._threads = [threading.Thread(target=self._run, args=each, daemon=True) for each in enumerate(brokers)]
@@ -55,6 +57,12 @@ class Load:
         return sum(self.counts) / self.seconds
 
     def _run(self, agent, broker):
+        try:
+            self._publish(agent, broker)
+        except OSError as error:
+            self.errors.append(repr(error))
+
+    def _publish(self, agent, broker):
         id = str(uuid.uuid4())
         thing = {"coreType": "CoatyObject", "objectType": "com.example.Scale", "objectId": id, "name": "Numbered", "number": "@"}
         thing |= {"unit": "Celsius", "value": 21.5, "place": "Hall of the turbines"}

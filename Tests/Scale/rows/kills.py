@@ -12,9 +12,9 @@ KILLS = int(os.environ.get("SCALE_KILLS") or 20)
 RATE = int(os.environ.get("SCALE_RATE") or 5_000)
 AGENTS = 2
 OBSERVERS = [("ws", FRONT), ("ws", FRONT), ("sse", FRONT)]
-# Seconds for which the next gateway has run before a kill. After the longer time it can resume the streams of the other; after the shorter
-# one, which each fifth kill has, it must report a gap.
-PAUSES = [8, 8, 8, 8, 0.5]
+# Seconds for which the next gateway has run before a kill. After the longer time it can resume the streams of the other; after the
+# shorter one, which each fifth kill has, it must report a gap.
+PAUSES = [9, 9, 9, 9, 0.5]
 # Seconds until haproxy knows that a gateway is ready: the interval of its checks, and a check.
 CHECK = 1.5
 # The longest time to resume in seconds, on a busy machine.
@@ -25,8 +25,8 @@ SECONDS = 8
 
 @row(f"kill -9 of the gateway with all observers, {KILLS} times alternately, at up to {RATE:,} events per second")
 def kills(cluster):
-    """The observers connect to the other gateway through haproxy, and resume from their cursors within 10 s. No event is lost without a gap, and
-    none is delivered twice without a gap between."""
+    """The observers connect to the other gateway through haproxy, and resume from their cursors within 10 s. No event is lost without a
+    gap, and none is delivered twice without a gap between."""
     cluster.start()
     observers = [Observer(host, transport, f"{transport} {number}") for number, (transport, host) in enumerate(OBSERVERS)]
     # haproxy divides the observers between the gateways until the first kill.
@@ -40,8 +40,8 @@ def kills(cluster):
 
 
 def kill_alternately(cluster, load, observers, count, start_gateway):
-    """Kills the two gateways in turn. Returns for each resume of an observer how long the other gateway had run at least, the seconds to the
-    next event, and whether a gap was before it."""
+    """Kills the two gateways in turn. Returns for each resume of an observer how long the other gateway had run at least, the seconds to
+    the next event, and whether a gap was before it."""
     moves = []
     for kill, pause in zip(range(count), itertools.cycle(PAUSES)):
         cluster.hold(pause)
@@ -96,8 +96,9 @@ def steady_cost(cluster):
         spent = {number: gateway.processor_time() - before[number] for number, gateway in cluster.gateways.items()}
         cluster.settle(load, observers)
         note_rate(cluster, load)
-        figures = (f"{share / load.seconds:.1%} of a processor, {1e6 * share / sum(load.counts):.1f} µs per event" for share in spent.values())
-        cluster.note(f"{name}: the first and the second gateway", "; ".join(figures))
+        shares = " and ".join(f"{share / load.seconds:.1%}" for share in spent.values())
+        micros = " and ".join(f"{1e6 * share / sum(load.counts):.1f}" for share in spent.values())
+        cluster.note(f"{name}, the first and the second gateway", f"{shares} of a processor, {micros} µs per event")
         for gateway in cluster.gateways.values():
             gateway.kill()
         cluster.gateways.clear()

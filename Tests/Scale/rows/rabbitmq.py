@@ -97,8 +97,8 @@ def rabbitmq_kills(cluster):
 
 @row("three RabbitMQ nodes, a gateway at each of two; kill -9 of a node")
 def rabbitmq_node(cluster):
-    """The gateway of the killed node connects to another one within 10 s. Its observers get a gap, those of the other gateway none. Agents at the
-    other nodes lose no event without a gap."""
+    """The gateway of the killed node connects to another one within 10 s. Its observers get a gap, those of the other gateway none. Agents
+    at the other nodes lose no event without a gap."""
     nodes = Nodes(cluster)
     observers = observers_at(*GATEWAYS)
     cluster.observe(observers)
@@ -114,8 +114,8 @@ def rabbitmq_node(cluster):
 
 @row("three RabbitMQ nodes, a gateway at each of two; the node of one cannot reach the others")
 def rabbitmq_partition(cluster):
-    """The node stops by itself (`pause_minority`) within 10 s, the gateway connects to another one, and its observers get a gap for the events
-    that it missed. The observers of the other gateway miss nothing."""
+    """The node stops by itself (`pause_minority`) within 10 s, the gateway connects to another one, and its observers get a gap for the
+    events that it missed. The observers of the other gateway miss nothing."""
     nodes = Nodes(cluster)
     observers = observers_at(*GATEWAYS)
     cluster.observe(observers)
