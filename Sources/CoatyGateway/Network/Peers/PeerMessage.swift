@@ -11,6 +11,10 @@ struct PeerMessage: Sendable {
     /// A start of a gateway, in 32 hexadecimal digits. Unlike the id of its identity, nobody can choose it.
     typealias Session = String
 
+    /// Returns a part of a session that distinguishes it from others. With the whole sessions, the bytes that a broker
+    /// sends would grow much faster with the number of gateways.
+    static func tag(_ session: Session) -> String { String(session.prefix(8)) }
+
     /// The sender and the time of a message.
     struct Head: Codable, Sendable {
         /// The id of the sender's identity.
@@ -20,8 +24,9 @@ struct PeerMessage: Sendable {
         let sequence: UInt64
         /// Milliseconds since the start of the sender's session.
         let time: Int64
-        /// The sessions whose messages the sender has received: proves that the message was written after they began.
-        let sees: [Session]
+        /// The tags of the sessions whose messages the sender has received: proves that the message was written after
+        /// they began.
+        let sees: [String]
         /// Whether the sender is about to leave.
         var isStopping = false
         /// The revision of each replicated part; see ``PeerPart``.

@@ -72,9 +72,10 @@ struct PeerTable: Sendable {
     /// The peers that this gateway can rely on.
     var live: [Peer] { peers.values.filter { $0.presence == .live } }
 
-    /// The sessions for the heads of messages.
-    var seen: [PeerMessage.Session] {
-        peers.values.filter { $0.presence != .left && $0.presence != .missing }.map(\.session).sorted()
+    /// The tags of sessions for the heads of messages.
+    var seen: [String] {
+        peers.values.filter { $0.presence != .left && $0.presence != .missing }.map { PeerMessage.tag($0.session) }
+            .sorted()
     }
 
     /// Whether the broker delivers messages repeatedly.
@@ -112,7 +113,7 @@ struct PeerTable: Sendable {
         }
         peer.offsets.current = min(peer.offsets.current, offset)
         var reception = Reception()
-        reception.isAccepted = head.sees.contains(session)
+        reception.isAccepted = head.sees.contains(PeerMessage.tag(session))
         reception.needsReply = !reception.isAccepted
         let former = peer.presence
         peer.presence = !reception.isAccepted ? .seen : head.isStopping ? .stopping : .live
