@@ -36,6 +36,8 @@ import Testing
         let renewed = try renew(id, at: scene.gateways[1], #"{"leaseDuration":3600000}"#)
         #expect(renewed.text.hasPrefix(#"{"lease":{"duration":3600000,"#))
         #expect(try renew(id, at: scene.gateways[1], #"{"leaseDuration":1}"#).status == 400)
+        let same = #"{"contextName":"Room","objectId":"\#(id)","ioActors":[{"name":"a","valueType":"t"}]}"#
+        #expect(try scene.gateways[1].post("/v1/io/nodes", same).status == 409)
         #expect(try delete(id, at: scene.gateways[1]) == 204)
         #expect(try node(id, at: scene.gateways[0]) == nil)
         #expect(try renew(id, at: scene.gateways[1]).status == 404)

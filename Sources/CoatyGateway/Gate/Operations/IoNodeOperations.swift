@@ -56,6 +56,9 @@ struct RegisterIoNode: AsyncOperation {
                 !network.owners.isForeign(id, to: permit.principal.subject, network.ioNodes)
             else { throw IoNodeRegistry.Refusal.conflict(pointer: pointer) }
         }
+        if let taken = request.ids.first(where: { network.peerNodes?.other($0.id) != nil }) {
+            throw IoNodeRegistry.Refusal.conflict(pointer: taken.pointer)
+        }
         let node = try network.ioNodes.node(request)
         // A node can't join while the gateway itself is offline.
         guard network.manager.isConnected else { throw CommunicationError.offline }

@@ -146,9 +146,10 @@ final class PeerNodes: PeerPart {
                 state.records.others[gateway] = state.records.others[gateway]?.filter { records[$0.key] == nil }
             }
             return records.filter { id, record in
-                state.records.own[id].map { own in
-                    (own.takeovers, peers.id.string) < (record.takeovers, peer.string)
-                } ?? false
+                guard let own = state.records.own[id] else { return false }
+                // If two gateways have taken it over at the same time, the one with the lower id keeps it.
+                let isBehind = own.takeovers == record.takeovers && own.takeovers > 0 && peer.string < peers.id.string
+                return own.takeovers < record.takeovers || isBehind
             }.keys
         }
         // This gateway was cut off, and another one has taken the node over meanwhile.
