@@ -111,7 +111,12 @@ extension Gateway {
         )
         try await start("observing sessions", observers, stopLimit: .milliseconds(700))
         try await start("event workers", workers, stopLimit: .milliseconds(200))
-        let objects = ObjectRegistry(manager: manager, limits: limits, logger: logger.labelled(.feeds))
+        let objects = ObjectRegistry(
+            manager: manager,
+            limits: limits,
+            checkInterval: settings.agentCheckInterval,
+            logger: logger.labelled(.feeds)
+        )
         let peers = clusterKey.map { key in
             Peers(manager: manager, key: key, memory: settings.resumeWindow, logger: logger.labelled(.broker))
         }

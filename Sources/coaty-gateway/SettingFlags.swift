@@ -28,6 +28,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("embedded-broker-announcement")) var embeddedBrokerAnnouncement: String?
     @Option(help: help("state-directory")) var stateDirectory: String?
     @Option(help: help("cluster-key-file")) var clusterKeyFile: String?
+    @Option(help: help("agent-check-interval")) var agentCheckInterval: String?
     @Option(help: help("resume-window")) var resumeWindow: String?
     @Option(help: help("websocket-compression")) var websocketCompression: String?
     @Option(help: help("demo")) var demo: String?

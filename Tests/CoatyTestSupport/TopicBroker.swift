@@ -44,6 +44,13 @@ final class TopicBroker: Sendable {
         }
     }
 
+    /// Reports to all clients that messages may have been dropped.
+    func reportGap() {
+        queue.async { [self] in
+            for session in state.withLock({ $0.clients.values.map(\.session) }) { session.mayHaveMissed() }
+        }
+    }
+
     /// Everything that was published, in order.
     var published: [Message] { state.withLock(\.published) }
 

@@ -45,6 +45,8 @@ public struct GatewaySettings: Sendable {
     var stateDirectory: String?
     /// The file with the secret of the cluster; nil if the gateway is in none.
     var clusterKeyFile: String?
+    /// The interval of the checks whether agents are still in the network; zero for no checks.
+    var agentCheckInterval = Duration.seconds(60)
     /// The time for which the gateway continues to observe after the last client has left, so that clients can resume.
     var resumeWindow = Duration.seconds(60)
     /// The limits on the resources and work that clients can cause.
@@ -365,6 +367,17 @@ extension GatewaySettings {
                 """,
             text: \.clusterKeyFile
         ),
+        Setting(
+            name: "agent-check-interval",
+            placeholder: "seconds",
+            help: """
+                How often to look for agents that have left without notice, such as together with their broker node; 0 never \
+                looks (60).
+                """,
+            defaultText: "60"
+        ) { settings, value throws(SettingError) in
+            settings.agentCheckInterval = .seconds(try integer(value, in: 0...86_400))
+        },
         Setting(
             name: "resume-window",
             placeholder: "seconds",

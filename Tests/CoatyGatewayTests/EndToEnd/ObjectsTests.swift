@@ -102,6 +102,26 @@ import Testing
         #expect(try Self.agents(gateway, "?online=true") == [Self.gatewayId(gateway): true])
     }
 
+    /// The agent has no will, as if it had ended together with its broker node.
+    @Test func objectsOfAnAgentThatEndsWithoutNoticeAreRemoved() throws {
+        let scene = try Scene(["--agent-check-interval", "1"])
+        let gateway = scene.gateway
+        let living = try AgentProcess(brokerPort: scene.broker.port)
+        do {
+            let mortal = try MQTTTestClient(port: scene.broker.port)
+            try Self.advertise("mortal", "Identity", by: "mortal", on: mortal)
+            for id in ["one", "two"] { try Self.advertise(id, by: "mortal", on: mortal) }
+            try waitUntil("all are listed") { try Self.ids(gateway) == ["one", "two"] }
+        }
+        let own = try Self.gatewayId(gateway)
+        #expect(try Self.agents(gateway) == [own: true, living.id: true, "mortal": true])
+        try waitUntil("all of it is gone") { try Self.ids(gateway).isEmpty }
+        #expect(try Self.agents(gateway) == [own: true, living.id: true, "mortal": false])
+        #expect(!scene.agent.messages.contains { $0.topic.contains("/DAD/") })
+        // The complete request is not repeated.
+        #expect(scene.agent.messages.count { $0.topic.contains("/DSC/") && $0.text.contains("Snapshot") } == 1)
+    }
+
     /// The observer lists the objects of a gateway again when that gateway is back after its will, although it does not
     /// advertise them again, because it has no room to keep them.
     @Test func objectsReturnWhenTheirGatewayReconnects() throws {

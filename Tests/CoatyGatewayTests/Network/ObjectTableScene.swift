@@ -67,7 +67,7 @@ class ObjectTableScene {
 
     func confirm(_ agent: String) { table.confirm(CoatyUUID(wire: agent)) }
 
-    func markUnconfirmed() { table.markUnconfirmed() }
+    func markUnconfirmed() { table.markUnconfirmed(table.content.listed.owners) }
 
     func removeUnconfirmed() {
         now += 1

@@ -8,9 +8,15 @@ import Synchronization
 /// An object is removed when it or its parent is deadvertised, and when the agent that advertised it leaves. If that
 /// agent returns with the same identity, its objects return with it; see ``ObjectTable``. Log objects are not listed:
 /// they record events, and no agent deadvertises them.
+///
+/// The will of an agent is not published if its broker node fails together with it, or while the gateway is not
+/// connected. The registry therefore asks after each reconnect and at intervals, and removes the agents of which it
+/// receives no Advertise, Deadvertise, Discover or Resolve event.
 final class ObjectRegistry: Component {
-    /// Maximum time for agents to advertise or resolve their identity after a reconnect; then they count as departed.
+    /// Maximum time for agents to show themselves after a reconnect, or to answer a check; then they count as departed.
     static let confirmationTime = Duration.seconds(10)
+    /// Maximum time for the gateway's own agent to answer a check.
+    static let ownAnswerTime = Duration.seconds(5)
     /// Number of ids of a Deadvertise event that are removed before other threads can read.
     private static let idsPerLock = 256
     /// Minimum interval between requests.
@@ -22,9 +28,12 @@ final class ObjectRegistry: Component {
         var observations: [Subscription] = []
         var request: PendingRequest?
         var task: Task<Void, Never>?
+        /// The number of times that events may have been missed although the connection was up.
+        var gaps = 0
     }
 
     private let manager: CommunicationManager
+    private let checkInterval: Duration
     private let clock: any Clock<Duration>
     private let logger: Logger
     /// Maximum size of an object, in bytes; a larger one is not listed.
@@ -37,14 +46,17 @@ final class ObjectRegistry: Component {
     /// - Parameters:
     ///   - manager: the gateway's own agent.
     ///   - limits: the limits of the objects. See ``ObjectTable`` for the objects that are removed at the limits.
-    ///   - clock: measures ``confirmationTime``.
+    ///   - checkInterval: the interval of the checks whether agents are still in the network; zero for no checks.
+    ///   - clock: measures ``confirmationTime`` and the interval.
     init(
         manager: CommunicationManager,
         limits: Limits = Limits(),
+        checkInterval: Duration = .zero,
         clock: any Clock<Duration> = ContinuousClock(),
         logger: Logger
     ) {
         self.manager = manager
+        self.checkInterval = checkInterval
         self.clock = clock
         self.logger = logger
         maximumSize = limits.objectSize
@@ -109,7 +121,10 @@ final class ObjectRegistry: Component {
     /// Observes the events that contain objects. Call it before the communication manager starts.
     func start() {
         // Objects may have been missed. Their agents resolve them again.
-        let onGap: @Sendable () -> Void = { [ask] in _ = ask.yield() }
+        let onGap: @Sendable () -> Void = { [weak self, ask] in
+            self?.looking.withLock { $0.gaps += 1 }
+            ask.yield()
+        }
         var observations = Self.coreTypes.map { coreType in
             manager.subscribe(.advertise(withCoreType: coreType), onGap: onGap) { [weak self] event in
                 self?.take(event)
@@ -195,19 +210,40 @@ final class ObjectRegistry: Component {
         if take(version, from: agent, isAdvertised: true) { ask.yield() }
     }
 
+    // MARK: - Departed agents
+
     private func watch(_ periods: AsyncStream<Int>) async {
-        var confirmation: Task<Void, Never>?
+        var departures: Task<Void, Never>?
         for await period in periods {
-            confirmation?.cancel()
-            table.withLock { $0.markUnconfirmed() }
+            departures?.cancel()
+            await departures?.value
+            markUnconfirmed(\.owners)
             ask.yield()
-            guard table.withLock(\.hasUnconfirmed) else { continue }
-            confirmation = Task { [weak self, clock] in
-                guard (try? await clock.sleep(for: Self.confirmationTime)) != nil else { return }
-                self?.removeUnconfirmed(period)
-            }
+            departures = Task { [weak self] in try? await self?.removeDeparted(in: period) }
         }
-        confirmation?.cancel()
+        departures?.cancel()
+    }
+
+    /// Removes the agents that have left while the gateway was not connected, and later those that do not answer checks.
+    private func removeDeparted(in period: Int) async throws {
+        if table.withLock(\.hasUnconfirmed) {
+            try await clock.sleep(for: Self.confirmationTime)
+            removeUnconfirmed(period)
+        }
+        guard checkInterval > .zero else { return }
+        while true {
+            // An agent that is heard before the check need not answer, because some agents only publish.
+            let gaps = looking.withLock(\.gaps)
+            markUnconfirmed { Set($0.presences) }
+            try await clock.sleep(for: checkInterval)
+            guard table.withLock(\.hasUnconfirmed), try await check() else { continue }
+            if looking.withLock(\.gaps) == gaps { removeUnconfirmed(period) }
+        }
+    }
+
+    /// Marks agents that may have left without notice, which the gateway's own agent can't.
+    private func markUnconfirmed(_ agents: (ObjectIndex) -> Set<CoatyUUID>) {
+        table.withLock { $0.markUnconfirmed(agents($0.content.listed).subtracting([manager.identityId])) }
     }
 
     private func removeUnconfirmed(_ period: Int) {
@@ -216,19 +252,69 @@ final class ObjectRegistry: Component {
         table.withLock { $0.removeUnconfirmed(now: Self.now) }
     }
 
+    /// Asks all agents for their identities, and gives them time to answer.
+    ///
+    /// The gateway's own agent answers over the broker, like the others. Their time begins with its answer and ends with
+    /// its answer to a second request: it is not over while the broker is frozen, or while the gateway has not read what
+    /// has arrived.
+    ///
+    /// - Returns: false if answers may be missing.
+    private func check() async throws -> Bool {
+        guard let request = await answered(try .with(coreTypes: [.Identity])) else { return false }
+        defer { request.cancel() }
+        try await clock.sleep(for: Self.confirmationTime)
+        guard let last = await answered(try .with(objectId: manager.identityId)) else { return false }
+        last.cancel()
+        return true
+    }
+
+    /// Sends a request, and waits until the gateway's own agent has answered it.
+    ///
+    /// - Returns: the request, which collects further answers; nil if there is no answer in time.
+    private func answered(_ event: @autoclosure () throws -> DiscoverEvent) async -> PendingRequest? {
+        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
+        let request = publish(try event()) { [gateway = manager.identityId] agent in
+            if agent == gateway { answer.yield() }
+        }
+        guard let request else { return nil }
+        let limit = Task { [clock] in
+            try? await clock.sleep(for: Self.ownAnswerTime)
+            answer.finish()
+        }
+        defer { limit.cancel() }
+        for await _ in answers { return request }
+        request.cancel()
+        return nil
+    }
+
+    // MARK: - Requests
+
     private func discover() {
-        // The next online period sends the request.
-        guard manager.isConnected else { return }
+        guard let request = publish(try .with(coreTypes: Self.coreTypes)) else { return }
+        let previous = looking.withLock { looking in
+            defer { looking.request = request }
+            return looking.request
+        }
+        previous?.cancel()
+    }
+
+    /// Sends a request, and adds the objects of the answers.
+    ///
+    /// - Parameter onAnswer: called with the agent of each answer.
+    /// - Returns: nil if the request can't be sent now. After a reconnect, the registry asks again.
+    private func publish(
+        _ event: @autoclosure () throws -> DiscoverEvent,
+        onAnswer: @escaping @Sendable (CoatyUUID?) -> Void = { _ in }
+    ) -> PendingRequest? {
+        guard manager.isConnected else { return nil }
         do {
-            let event = try DiscoverEvent.with(coreTypes: Self.coreTypes)
-            let request = try manager.publish(event) { [weak self] resolve in self?.note(resolve) }
-            let previous = looking.withLock { looking in
-                defer { looking.request = request }
-                return looking.request
+            return try manager.publish(event()) { [weak self] resolve in
+                self?.note(resolve)
+                onAnswer(resolve.sourceId)
             }
-            previous?.cancel()
         } catch {
             logger.warning("objects could not be discovered", metadata: ["error": "\(error)"])
+            return nil
         }
     }
 

@@ -23,9 +23,9 @@ struct ObjectTable: Sendable {
     /// The content for readers.
     private(set) var content: RegisteredObjects
     private var lastSerial: UInt64 = 0
-    /// Agents from which no event was received since the broker connection was lost.
+    /// Agents that may have left, and from which no event was received since ``markUnconfirmed(_:)``.
     private(set) var unconfirmed: Set<CoatyUUID> = []
-    /// The last serial number before the broker connection was lost.
+    /// The last serial number before ``markUnconfirmed(_:)``.
     private var lastConfirmed: UInt64 = 0
 
     private var rememberedByAge = EvictionOrder()
@@ -169,15 +169,15 @@ struct ObjectTable: Sendable {
         }
     }
 
-    /// Records that the broker connection is lost: agents that leave from now on are not noticed.
-    mutating func markUnconfirmed() {
-        unconfirmed = content.listed.owners
+    /// Records that some agents may have left unnoticed.
+    mutating func markUnconfirmed(_ agents: Set<CoatyUUID>) {
+        unconfirmed = agents
         lastConfirmed = lastSerial
     }
 
     var hasUnconfirmed: Bool { !unconfirmed.isEmpty }
 
-    /// Removes the agents from which no event was received since ``markUnconfirmed()``, and the objects that they own.
+    /// Removes the agents from which no event was received since ``markUnconfirmed(_:)``, and the objects that they own.
     /// Objects that are not children are remembered. An object that another agent has resolved since then stays and is
     /// owned by that agent, except the identity of an agent.
     mutating func removeUnconfirmed(now: Int) {
