@@ -22,6 +22,7 @@ extension Gateway {
             undecided: settings.limits.undecidedConnections
         )
         var broker = try await startBroker()
+        broker.checkInterval = settings.brokerCheckInterval
         broker.maximumMessageSize = settings.limits.maximumEventSize
         broker.maximumPacketSize = broker.maximumMessageSize + MQTTClientOptions.maximumHeadSize
         let workers = WorkerPool(name: "events", threads: settings.limits.eventWorkers)

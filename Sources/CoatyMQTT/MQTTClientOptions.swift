@@ -15,10 +15,14 @@ public struct MQTTClientOptions: Sendable {
     public var passwordFile: String?
     /// Further brokers of the same network, with the same user and TLS: all are tried in turn, ``host`` first.
     public var fallbackBrokers: [BrokerAddress]
-    /// Seconds without traffic after which the connection is probed; 5 to 65535. A broker that stops answering is
-    /// detected after at most twice that time or, if publications fill the connection meanwhile, after that time once it
+    /// Seconds without traffic after which the connection is probed; 5 to 65535. Without ``checkInterval``, a broker that
+    /// stops answering is detected after at most twice that time or, if publications fill the connection meanwhile, after that time once it
     /// is full.
     public var keepAlive: UInt16
+    /// The time without incoming bytes after which the broker is sent a packet that it must answer within the same time;
+    /// otherwise the connection is lost. It is checked about once a second. Zero leaves this to ``keepAlive``. The checks
+    /// begin when the broker has answered all subscriptions, and need Linux.
+    public var checkInterval = Self.defaultCheckInterval
     /// Maximum time for a broker to accept a connection: TCP, TLS and MQTT together.
     public var connectTimeout: Duration
     /// The broker's treatment of `.` and `/` in topics.
@@ -110,6 +114,8 @@ public struct MQTTClientOptions: Sendable {
     public static let defaultKeepAlive: UInt16 = 10
     /// Five seconds, the minimum of libmosquitto. A shorter interval is increased to it.
     static let minimumKeepAlive: UInt16 = 5
+    /// Three seconds.
+    public static let defaultCheckInterval = Duration.seconds(3)
     /// Five seconds.
     public static let defaultConnectTimeout = Duration.seconds(5)
     /// Eight.

@@ -114,6 +114,9 @@ struct MQTTSubscriptions {
     /// Whether one packet is sent at a time.
     private var isCareful: Bool { progress != .settled && lostInARow >= Self.carefulAfter }
 
+    /// Whether the broker has not answered all initial filters of the connection.
+    var isAsking: Bool { progress == .asking }
+
     // MARK: - Changes
 
     /// Begins a connection. Nothing is subscribed.

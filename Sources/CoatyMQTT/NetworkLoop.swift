@@ -36,6 +36,7 @@ final class NetworkLoop {
     private var isSocketConnected = false
     var client: MosquittoClient?
     private var congestion = CongestionWatch()
+    private var brokerCheck: BrokerCheck
     /// An operation that is carried out when the publications before it are written.
     private var heldBack: SessionOperation?
 
@@ -44,6 +45,7 @@ final class NetworkLoop {
         self.options = options
         self.wakePipe = wakePipe
         self.logger = logger
+        brokerCheck = BrokerCheck(interval: options.checkInterval)
         subscriptions = MQTTSubscriptions(
             topics: MQTTTopics(session, options.topicDialect),
             filtersPerPacket: options.filtersPerPacket
@@ -134,6 +136,7 @@ final class NetworkLoop {
         (refusal, lastUnsubscribe, unwritten, written, isSocketConnected) = (nil, nil, 0, 0, false)
         (hasTakenDisconnect, heldBack) = (false, nil)
         congestion = CongestionWatch()
+        brokerCheck = BrokerCheck(interval: options.checkInterval)
         try options.tls?.checkFiles()
         var options = options
         if let password = try options.readPassword() { options.password = password }
@@ -183,8 +186,9 @@ final class NetworkLoop {
                 lastKeepAlive = now
                 try client.keepAlive()
                 subscriptions.retry(now: now)
-                if isConnected, !hasTakenDisconnect, !client.wantsToWrite {
-                    try unsubscribe(subscriptions.takeEnded(), client)
+                if isConnected, !hasTakenDisconnect {
+                    if !client.wantsToWrite { try unsubscribe(subscriptions.takeEnded(), client) }
+                    try checkBroker(client, ReceiveBuffer(socket: socket), now)
                 }
             }
             var isDone = try carryOutOperations(client)
@@ -195,6 +199,24 @@ final class NetworkLoop {
             let events = wait(for: socket, client, isConnected: isConnected, mayRest: isDone)
             if isConnected { watchCongestion(ReceiveBuffer(socket: socket), events) }
             try handle(events, of: socket, client)
+        }
+    }
+
+    private func checkBroker(
+        _ client: MosquittoClient,
+        _ buffer: ReceiveBuffer,
+        _ now: ContinuousClock.Instant
+    ) throws(MosquittoError) {
+        // Until then, a broker may pause for longer (`MQTTSubscriptions.stallTime`).
+        guard options.checkInterval > .zero, !subscriptions.isAsking, let progress = buffer.progress else { return }
+        switch brokerCheck.step(progress, now: now) {
+        case .nothing: break
+        case .ask:
+            guard try writePublications(client) else { return brokerCheck.blocked(progress, now: now) }
+            _ = try unsubscribe([BrokerCheck.filter], client)
+            let end = (buffer.progress ?? progress).acknowledged + buffer.unacknowledged
+            brokerCheck.asked(through: end, progress, now: now)
+        case .lost: throw MosquittoError(code: Int32(MOSQ_ERR_KEEPALIVE.rawValue), errno: 0)
         }
     }
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The kernel's counts of the bytes that arrive at a TCP socket.
+/// The kernel's counts of the bytes that arrive at a TCP socket and leave it.
 struct ReceiveBuffer {
     let socket: Int32
 
@@ -9,6 +9,7 @@ struct ReceiveBuffer {
         private static let memoryInfo: Int32 = 55
         /// Offsets in the kernel's `struct tcp_info` (linux/tcp.h), of which glibc declares only the first part.
         private static let lastDataReceived = 52
+        private static let bytesAcknowledged = 120
         private static let bytesReceived = 128
 
         /// Whether the sender can't send more: the buffer, including the kernel's overhead, accepts little or nothing.
@@ -36,7 +37,26 @@ struct ReceiveBuffer {
                 .map { Int(clamping: $0) - Int(unread) }
         }
 
-        private func info<Value: FixedWidthInteger>(_ value: (UnsafeRawBufferPointer) -> Value) -> Value? {
+        /// The progress of the connection; nil if the kernel does not report it.
+        var progress: TCPProgress? {
+            info { bytes in
+                TCPProgress(
+                    idle: .milliseconds(bytes.loadUnaligned(fromByteOffset: Self.lastDataReceived, as: UInt32.self)),
+                    arrived: Int(clamping: bytes.loadUnaligned(fromByteOffset: Self.bytesReceived, as: UInt64.self)),
+                    acknowledged: Int(
+                        clamping: bytes.loadUnaligned(fromByteOffset: Self.bytesAcknowledged, as: UInt64.self)
+                    )
+                )
+            }
+        }
+
+        /// Number of sent bytes that the other end has not acknowledged.
+        var unacknowledged: Int {
+            var count: Int32 = 0
+            return ioctl(socket, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
+        }
+
+        private func info<Value>(_ value: (UnsafeRawBufferPointer) -> Value) -> Value? {
             var bytes = [UInt8](repeating: 0, count: 256)
             var size = socklen_t(bytes.count)
             guard getsockopt(socket, Int32(IPPROTO_TCP), TCP_INFO, &bytes, &size) == 0,
@@ -48,5 +68,17 @@ struct ReceiveBuffer {
         var isFull: Bool { false }
         var idle: Duration { .zero }
         var bytesRead: Int? { nil }
+        var progress: TCPProgress? { nil }
+        var unacknowledged: Int { 0 }
     #endif
+}
+
+/// The progress of a TCP connection.
+struct TCPProgress {
+    /// The time since the last bytes arrived.
+    var idle = Duration.zero
+    /// Number of bytes that have arrived.
+    var arrived = 0
+    /// Number of sent bytes that the kernel at the other end has acknowledged.
+    var acknowledged = 0
 }

@@ -78,12 +78,20 @@ public final class BrokerProcess: Sendable {
             "anonymousGroup":"all","groups":[{"groupname":"all","roles":[{"rolename":"all"}]}],
             "roles":[{"rolename":"all","acls":[{"acltype":"subscribeLiteral","topic":"\(topicFilter)","allow":false}]}]}
             """
+        try self.init(securedBy: security)
+    }
+
+    /// Starts a broker with mosquitto's dynamic security.
+    ///
+    /// - Parameter security: its configuration.
+    /// - Throws: The same errors as the other initializer.
+    public convenience init(securedBy security: String, extraConfiguration: [String] = []) throws {
         try self.init(
             files: ["security.json": security],
             extraConfiguration: [
                 "plugin \(Self.libraries)/mosquitto_dynamic_security.so",
                 "plugin_opt_config_file %d/security.json",
-            ]
+            ] + extraConfiguration
         )
     }
 

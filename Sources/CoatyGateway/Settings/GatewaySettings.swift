@@ -35,6 +35,8 @@ public struct GatewaySettings: Sendable {
     var isDiscoveredBrokerEncrypted = false
     /// The keepalive interval, in seconds.
     var brokerKeepAlive = MQTTClientOptions.defaultKeepAlive
+    /// The time without incoming bytes after which the broker must answer; zero for no checks.
+    var brokerCheckInterval = MQTTClientOptions.defaultCheckInterval
     var brokerConnectTimeout = MQTTClientOptions.defaultConnectTimeout
     var brokerFiltersPerPacket = MQTTClientOptions.defaultFiltersPerPacket
     var topicDialect = TopicDialect.plain
@@ -277,10 +279,21 @@ extension GatewaySettings {
             name: "broker-keepalive",
             placeholder: "seconds",
             help:
-                "Keepalive of the broker connection; the gateway notices a frozen broker within twice that time (10).",
+                "Keepalive of the broker connection; without broker-check-interval, a frozen broker is noticed within twice that time (10).",
             defaultText: "10"
         ) { settings, value throws(SettingError) in
             settings.brokerKeepAlive = try integer(value, in: 5...UInt16.max)
+        },
+        Setting(
+            name: "broker-check-interval",
+            placeholder: "seconds",
+            help: """
+                Time without messages after which a broker must answer within the same time, or the gateway connects again; 0 \
+                leaves this to broker-keepalive (3).
+                """,
+            defaultText: "3"
+        ) { settings, value throws(SettingError) in
+            settings.brokerCheckInterval = .seconds(try integer(value, in: 0...3600))
         },
         Setting(
             name: "broker-connect-timeout",

@@ -13,7 +13,12 @@ import Testing
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let proxy = try await FaultProxy(before: broker.port)
-        let agent = try makeAgent(options(proxy.port) { $0.keepAlive = Self.keepAlive })
+        let agent = try makeAgent(
+            options(proxy.port) {
+                $0.keepAlive = Self.keepAlive
+                $0.checkInterval = .zero
+            }
+        )
         agent.start()
         try await eventually("the agent is online") { agent.isOnline }
         proxy.freeze()
