@@ -10,8 +10,12 @@ from stack import TICK, Broker, Gateway, Program, free_port
 from table import Broken, Scene, ask
 from traffic import GRACE, PREFIX, REQUEST_TIMEOUT, Traffic
 
-# The keepalive of the gateway in these tests, in seconds: a broker that does not answer is noticed within twice this time.
+# The keepalive of the gateway in these tests, in seconds.
 KEEPALIVE = 5
+# The seconds after which a silent broker must answer within the same time. The gateway notices a broker that does not within these
+# seconds: it checks once a second, and /readyz reports it a moment later.
+CHECK_INTERVAL = 3
+NOTICE_LIMIT = 2 * CHECK_INTERVAL + 2
 # The longest pause between two attempts of the gateway to connect, the time of an attempt, and a margin for a busy machine, in seconds.
 RECONNECT_LIMIT = 10 + 5 + 3
 # Seconds that SIGTERM may take.
@@ -46,7 +50,7 @@ class Fault(Scene):
         return broker
 
     def start_gateway(self, *arguments, broker=None, name="gateway", folder=None, **options):
-        arguments = ["--broker-keepalive", KEEPALIVE, *arguments]
+        arguments = ["--broker-keepalive", KEEPALIVE, "--broker-check-interval", CHECK_INTERVAL, *arguments]
         gateway = Gateway(folder or self.folder, name, self.binary, broker or self.gateway_port, arguments=arguments, **options)
         self.gateways.append(self.keep(gateway))
         if not gateway.port:

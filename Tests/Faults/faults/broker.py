@@ -5,6 +5,7 @@ import time
 
 from fault import FLIGHT, KEEPALIVE, RECONNECT_LIMIT
 from table import row
+from fault import FLIGHT, NOTICE_LIMIT, RECONNECT_LIMIT, row
 
 # The requests that the gateway refuses while it is offline, and publications when its queue is full.
 FULL = ("503 queue-full", "429 queue-full")
@@ -57,13 +58,13 @@ def gone_60(fault):
 
 @row("broker stopped with SIGSTOP for 20 s (half-open connection)")
 def sigstop(fault):
-    """/readyz reports it within twice the keepalive of 5 s, or within the keepalive after publications have filled the connection. Until
-    then, calls end with their timeout, and then with 503 at once. A stop takes at most 10 s, also while the broker is stopped."""
+    """/readyz reports it within twice the check interval of 3 s, and 2 s. Until then, calls end with their timeout, and then with 503
+    at once. A stop takes at most 10 s, also while the broker is stopped."""
     fault.start(traffic={"size": 20_000})
     since = time.monotonic()
     broker = fault.brokers[-1]
     broker.process.send_signal(signal.SIGSTOP)
-    fault.notice(since, 2 * KEEPALIVE + 3, ["no-answer", "timed-out"])
+    fault.notice(since, NOTICE_LIMIT, ["no-answer", "timed-out"])
     fault.hold(since + 20 - time.monotonic())
     broker.process.send_signal(signal.SIGCONT)
     fault.recover(time.monotonic())
