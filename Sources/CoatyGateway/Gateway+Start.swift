@@ -101,7 +101,12 @@ extension Gateway {
         _ workers: WorkerPool,
         _ limits: Limits
     ) async throws -> Network {
-        let agent = try await GatewayAgent(settings: settings, communication: agentOptions(broker), logger: logger)
+        let agent = try await GatewayAgent(
+            settings: settings,
+            communication: agentOptions(broker),
+            isInCluster: clusterKey != nil,
+            logger: logger
+        )
         let manager = agent.communicationManager
         let rawSessions = RawSessions(maximum: limits.rawConnections, open: manager.openRawSession)
         let otherNamespaces = OtherNamespaces(manager, messageCounts: trafficSessions.messageCounts)
@@ -142,7 +147,16 @@ extension Gateway {
 
         let ioNodes = ioNodeRegistry(broker, peerNodes)
         let accounts = Accounts(limits, logger: logger.labelled(.limits))
+        var routingCluster: RoutingCluster?
         if let peers, let peerObjects {
+            let routing = await RoutingCluster(
+                agent.routing,
+                manager: manager,
+                peers: peers,
+                logger: logger.labelled(.routing)
+            )
+            routingCluster = routing
+            peers.add(routing)
             peerObjects.setAdopt { [access] object, record, end in
                 let keeper = Principal(record.keeper ?? .anonymous, address: "", under: access.policy)
                 let owner = KeptObjects.Owner(principal: keeper, account: accounts.account(of: keeper))
@@ -153,7 +167,8 @@ extension Gateway {
                 peers.add(peerNodes)
                 peerNodes.start(ioNodes.functions(limits, accounts, access, logger.labelled(.broker)), manager)
             }
-            try await start("cluster", peers, stopLimit: .milliseconds(50))
+            let cluster = ComponentGroup(components: [routing, peers])
+            try await start("cluster", cluster, stopLimit: .milliseconds(50))
         }
         let identities = ClientIdentities(
             options: clientOptions(broker),
@@ -201,6 +216,7 @@ extension Gateway {
             otherNamespaces: otherNamespaces,
             peers: peers,
             peerNodes: peerNodes,
+            routingCluster: routingCluster,
             requestCount: RequestCount(),
             metrics: metrics,
             control: GatewayControl(root: root) { [weak self] () async throws(ConfigurationError) -> [String] in

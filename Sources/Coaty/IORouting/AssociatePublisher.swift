@@ -89,6 +89,12 @@ actor AssociatePublisher {
         room = nil
     }
 
+    /// Discards everything that is queued.
+    func discard() {
+        queue = AssociateQueue()
+        room = nil
+    }
+
     /// Publishes from the queue until it is empty or the outbox has no space.
     private func drain() async {
         var missing: Room?

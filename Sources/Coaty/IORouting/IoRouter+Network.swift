@@ -27,7 +27,13 @@ extension IoRouter {
             },
         ]
         if let associates = try? EventObservation<AssociateEvent>.associate(ioContextName: name) {
-            observations.append(manager.subscribe(associates) { others.note($0.sourceId) })
+            let published = published
+            observations.append(
+                manager.subscribe(associates) { event in
+                    others.note(event.sourceId)
+                    published?.note(event.data)
+                }
+            )
         }
         for observation in observations { observation.disposed(by: disposeBag) }
         let periods = manager.onlinePeriods()
@@ -63,10 +69,10 @@ extension IoRouter {
         discover(inbox)
         do {
             // After a reconnect, the communication manager advertises it again.
-            if session?.hasAdvertised == false, let ioContext {
+            if session?.hasAdvertised == false, !isSilent, let ioContext {
                 try communicationManager.publishAdvertise(.with(object: ioContext))
+                session?.hasAdvertised = true
             }
-            session?.hasAdvertised = true
         } catch {
             container.logger.error("an IO context could not be advertised", metadata: ["error": "\(error)"])
         }
@@ -136,6 +142,7 @@ extension IoRouter {
     }
 
     private func update(_ event: UpdateEvent) async {
+        guard !isSilent else { return }
         do {
             // Nodes and routers identify a context by its name. With another name, it would be another context.
             guard let updated = try event.data.object as? IoContext, let previous = ioContext,

@@ -55,6 +55,12 @@ open class IoRouter: Controller {
     var requests: [PendingRequest] = []
     /// The other routers of the context when the communication manager began to stop.
     private var upholders: [CoatyUUID] = []
+    /// Whether the router decides and reports, but publishes nothing, because another agent does so in its place.
+    package internal(set) var isSilent = false
+    /// The agents that take over when this router stops; then it does not dissolve its associations.
+    package var successors: [CoatyUUID] = []
+    /// What all routers have published; nil if this router is never silent.
+    private(set) var published: PublishedPairs?
 
     /// The state that lasts until the communication manager stops.
     struct Session {
@@ -135,6 +141,13 @@ open class IoRouter: Controller {
     /// Records that an agent routes the same context.
     package func note(otherRouter id: CoatyUUID) { session?.others.note(id) }
 
+    /// The other routers that were seen since this agent was last offline.
+    package var confirmedOtherRouters: [CoatyUUID] { session?.others.confirmed ?? [] }
+
+    /// Logs that an agent routes the same context. A router that can be silent leaves this to its owner, who knows the
+    /// agents that are silent meanwhile.
+    package func warn(ofOtherRouter id: CoatyUUID) { session?.others.warn(of: id) }
+
     // MARK: - Deciding
 
     /// Decides again on all pairs of the context, and publishes the changes.
@@ -195,6 +208,10 @@ open class IoRouter: Controller {
         table = changed
         guard !changes.isEmpty else { return }
         onAssociationsChanged(changes)
+        guard !isSilent else {
+            published?.note(changes)
+            return
+        }
         await publisher?.publish(changes) { changed.association($0, $1) }
     }
 
@@ -226,9 +243,12 @@ open class IoRouter: Controller {
         isIncomplete = false
         let session = Session(
             inbox: IoRouterInbox(ioContextName: name),
-            others: OtherIoRouters(ownId: manager.identityId, ioContextName: name, logger: logger) {
-                [weak manager] in manager?.onlinePeriod
-            },
+            others: OtherIoRouters(
+                ownId: manager.identityId,
+                ioContextName: name,
+                warns: published == nil,
+                logger: logger
+            ) { [weak manager] in manager?.onlinePeriod },
             answer: IoContextAnswer(logger: logger)
         )
         publisher = AssociatePublisher(
@@ -247,10 +267,10 @@ open class IoRouter: Controller {
     }
 
     /// Ends the running evaluation. All associations are dissolved before the agent leaves, unless another router of
-    /// the context keeps them.
+    /// the context keeps them, or this one is silent.
     open override func onCommunicationManagerStopping() {
         super.onCommunicationManagerStopping()
-        upholders = session?.others.confirmed ?? []
+        upholders = (session?.others.confirmed ?? []) + successors
         (session, requests, unconfirmed, confirmation) = (nil, [], [], nil)
         jobs.cancel()
     }
@@ -260,7 +280,9 @@ open class IoRouter: Controller {
         await jobs.add { [self] in
             // Associations that are dissolved here would stay dissolved: the other routers publish only their own
             // changes, and it is unknown which of the associations they have too.
-            if !upholders.isEmpty, table.associationCount > 0 {
+            if isSilent {
+                // They are not this router's.
+            } else if !upholders.isEmpty, table.associationCount > 0 {
                 container.logger.info(
                     "associations are left to another router of the IO context",
                     metadata: [
@@ -282,7 +304,30 @@ open class IoRouter: Controller {
         let event = try ResolveEvent.with(object: context)
         ioContext = context
         ioContextJSON = event.payload.json["object"]
-        session?.answer.event = event
+        session?.answer.event = isSilent ? nil : event
+    }
+
+    /// Sets the context of another agent's router.
+    func adopt(_ context: IoContext, as json: JSONView) {
+        ioContext = context
+        ioContextJSON = json
+    }
+
+    /// Makes the router silent from the start.
+    func follow() {
+        isSilent = true
+        published = PublishedPairs()
+    }
+
+    /// Publishes all associations, whether other agents know them or not, and dissolves those that other routers have
+    /// left and this one has not decided. Call it in a job.
+    func publishAll() async {
+        var changes = IoAssociationChanges()
+        changes.removed = published?.outdated(in: table) ?? []
+        // Other agents may know them, so a pair that ends while it is queued must be dissolved.
+        changes.changed = table.associations
+        let table = table
+        await publisher?.publish(changes) { table.association($0, $1) }
     }
 
     /// Logs occurrences 1, 2, 4, 8… of an event of the network, so that the network cannot fill the log.

@@ -8,6 +8,7 @@ final class OtherIoRouters: Sendable {
 
     private let ownId: CoatyUUID
     private let ioContextName: String
+    private let warns: Bool
     private let logger: Logger
     private let period: @Sendable () -> Int?
     private let state = Mutex(State())
@@ -18,10 +19,19 @@ final class OtherIoRouters: Sendable {
         var joined: Int?
     }
 
-    /// - Parameter period: returns the current online period; nil while the agent is offline.
-    init(ownId: CoatyUUID, ioContextName: String, logger: Logger, period: @escaping @Sendable () -> Int?) {
+    /// - Parameters:
+    ///   - warns: whether each new router is logged.
+    ///   - period: returns the current online period; nil while the agent is offline.
+    init(
+        ownId: CoatyUUID,
+        ioContextName: String,
+        warns: Bool = true,
+        logger: Logger,
+        period: @escaping @Sendable () -> Int?
+    ) {
         self.ownId = ownId
         self.ioContextName = ioContextName
+        self.warns = warns
         self.logger = logger
         self.period = period
     }
@@ -55,7 +65,12 @@ final class OtherIoRouters: Sendable {
             state.routers.append((id, period))
             return true
         }
-        guard isNew, let count = notes.increment() else { return }
+        if isNew, warns { warn(of: id) }
+    }
+
+    /// Logs that an agent routes the context; occurrences 1, 2, 4, 8….
+    func warn(of id: CoatyUUID) {
+        guard let count = notes.increment() else { return }
         logger.warning(
             "another agent routes this IO context too",
             metadata: [

@@ -30,12 +30,20 @@ open class RuleBasedIoRouter: IoRouter {
     }
 
     private func replace(_ rules: [IoAssociationRule]) -> Task<IoAssociationChanges, Never> {
+        let exchange = exchange(rules)
+        return jobs.add { [self] in await evaluate(where: exchange()) ?? IoAssociationChanges() }
+    }
+
+    /// Replaces the rules, but not yet those that pairs are decided by.
+    ///
+    /// - Returns: a function that does this in a job, and returns the kinds of pairs to decide again.
+    func exchange(_ rules: [IoAssociationRule]) -> () -> @Sendable (PointKind) -> Bool {
         let new = IoAssociationRules(rules)
         setRules = new
-        return jobs.add { [self] in
+        return { [self] in
             let old = indexedRules
             indexedRules = new
-            return await evaluate { old.isTouched($0.valueType, by: new) } ?? IoAssociationChanges()
+            return { old.isTouched($0.valueType, by: new) }
         }
     }
 

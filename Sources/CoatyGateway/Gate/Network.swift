@@ -24,6 +24,8 @@ struct Network: Sendable {
     /// Nil if the gateway is in no cluster.
     var peers: Peers?
     var peerNodes: PeerNodes?
+    /// Nil if the gateway is in no cluster.
+    var routingCluster: RoutingCluster?
     /// Counts the requests of clients.
     let requestCount: RequestCount
     let metrics: Metrics

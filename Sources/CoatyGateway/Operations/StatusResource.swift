@@ -88,6 +88,15 @@ struct StatusResource: Sendable {
                 "silent":\(Int(gateway.silence / .milliseconds(1)))}
                 """.utf8
         }
+        json += #","contexts":"#.utf8
+        JSONText.appendArray(cluster.contexts, to: &json) { context, json in
+            let speaker = context.speaker.map { #","speaker":"\#($0)""# } ?? ""
+            json +=
+                """
+                {"contextId":"\(context.contextId)"\(speaker),"term":\(context.version.term),\
+                "version":\(context.version.counter),"ready":\(context.isReady)}
+                """.utf8
+        }
         json.append(UInt8(ascii: "}"))
     }
 

@@ -52,6 +52,15 @@ extension Problems {
         headers: retry
     )
 
+    private static func changeNotConfirmed(_ detail: String) -> Problem {
+        Problem(
+            type: typePrefix + "change-not-confirmed",
+            title: "Change not confirmed",
+            status: 503,
+            detail: detail
+        )
+    }
+
     static func of(_ failure: RoutingAdmin.Failure) -> Problem {
         switch failure {
         case .notFound(let detail):
@@ -75,6 +84,26 @@ extension Problems {
                 title: "State not kept",
                 status: 500,
                 detail: "The change is in effect, but could not be written to the state directory."
+            )
+        case .noSpeaker(let others):
+            Problem(
+                type: typePrefix + "no-router",
+                title: "No router",
+                status: 503,
+                detail: others.first.map { "The agent \($0), which is no gateway of the cluster, routes the context." }
+                    ?? "No gateway of the cluster routes the context now.",
+                headers: retry
+            )
+        case .tooLargeForCluster(let maximum):
+            contentTooLarge("In a cluster, a context and its rules have at most \(maximum) bytes.")
+        case .notConfirmed(let gateways):
+            changeNotConfirmed(
+                "The change is in effect, but these gateways of the cluster have not confirmed that they stored it: "
+                    + gateways.map(\.string).joined(separator: ", ") + "."
+            )
+        case .superseded:
+            changeNotConfirmed(
+                "The change was made, but another gateway routes the context now and may not know of it."
             )
         }
     }

@@ -75,6 +75,18 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).count == 1)
     }
 
+    @Test func theVersionInAClusterIsRestored() async throws {
+        let folder = Folder()
+        let configured = try Self.context("normal", rules: ["a"])
+        var current = configured
+        current.version = RoutingVersion(term: 3, counter: 7)
+        try await folder.store(configured).save(current).value
+        // Also with a changed configuration: the latest change is the latest version.
+        for configured in [configured, try Self.context("normal", rules: ["b"])] {
+            #expect(try await folder.store(configured).load().map(\.version) == [current.version])
+        }
+    }
+
     @Test func changedConfigurationPartsReplaceStoredState() async throws {
         let folder = Folder()
         let configured = try Self.context("normal", rules: ["a"])

@@ -12,26 +12,27 @@ import Testing
 
     private static func context(_ state: String) throws -> HostedContext { try RoutingStoreTests.context(state) }
 
-    /// Rewrites a file with a header of version 1.
-    private func downgrade(_ path: String, _ folder: Folder) throws {
+    /// Rewrites a file with a header of an older version.
+    private func downgrade(_ path: String, _ folder: Folder, to version: Int = 1) throws {
         let text = try StateFile.read(path).text
-        try folder.put(Array((StateFile.header(text, version: 1, writer: nil) + "\n").utf8) + text, at: path)
+        let header = StateFile.header(text, version: version, writer: version == 1 ? nil : "0.1.0")
+        try folder.put(Array((header + "\n").utf8) + text, at: path)
     }
 
-    @Test func anOlderVersionIsReadAndUpgraded() async throws {
+    @Test(arguments: [1, 2]) func anOlderVersionIsReadAndUpgraded(version: Int) async throws {
         let folder = Folder()
         let configured = try Self.context("normal")
         try await folder.store(configured).save(Self.context("emergency")).value
-        try downgrade(folder.file.path, folder)
+        try downgrade(folder.file.path, folder, to: version)
         let old = try folder.bytes(folder.file.path)
-        #expect(String(decoding: old.prefix(22), as: UTF8.self) == "coaty-gateway state 1 ")
+        #expect(String(decoding: old.prefix(22), as: UTF8.self) == "coaty-gateway state \(version) ")
         #expect(try await folder.restart(configured) == "emergency")
         let header = String(decoding: try folder.bytes(folder.file.path).prefix { $0 != 10 }, as: UTF8.self)
-        #expect(header.hasPrefix("coaty-gateway state 2 ") && header.hasSuffix(" \(Gateway.version)"))
+        #expect(header.hasPrefix("coaty-gateway state 3 ") && header.hasSuffix(" \(Gateway.version)"))
         // The older gateway can be started again with the previous file.
         #expect(try folder.bytes(folder.file.previousPath) == old)
         #expect(try await folder.restart(configured) == "emergency")
-        #expect(folder.log.lines.count { $0.contains("upgrading the stored state to version 2") } == 1)
+        #expect(folder.log.lines.count { $0.contains("upgrading the stored state to version 3") } == 1)
     }
 
     @Test(arguments: [false, true]) func aNewerVersionIsRefusedUntouched(isPrevious: Bool) async throws {
@@ -43,10 +44,10 @@ import Testing
         let path = isPrevious ? folder.file.previousPath : folder.file.path
         // The older of the files could be upgraded.
         try downgrade(isPrevious ? folder.file.path : folder.file.previousPath, folder)
-        try folder.put("coaty-gateway state 3 whatever follows\n\u{1}".utf8, at: path)
+        try folder.put("coaty-gateway state 4 whatever follows\n\u{1}".utf8, at: path)
         let before = try [folder.file.path, folder.file.previousPath].map(folder.bytes)
         let error = await #expect(throws: RoutingStoreError.self) { try await folder.restart(configured) }
-        #expect(error?.description.contains("\(path) has version 3, but this gateway reads versions up to 2") == true)
+        #expect(error?.description.contains("\(path) has version 4, but this gateway reads versions up to 3") == true)
         #expect(try [folder.file.path, folder.file.previousPath].map(folder.bytes) == before)
     }
 
@@ -102,10 +103,10 @@ import Testing
         #expect(try scene.send("PATCH", #"{"operatingState":"emergency"}"#).status == 200)
         try scene.gateway.stop()
         let file = scene.folder.appending(path: "state/context-\(RoutingScene.contextId).state")
-        let newer = Data("coaty-gateway state 3 x\n{}".utf8)
+        let newer = Data("coaty-gateway state 4 x\n{}".utf8)
         try newer.write(to: file)
         let log = try refusal(scene)
-        #expect(log.contains("has version 3") && log.contains("start the gateway that wrote it"), "\(log)")
+        #expect(log.contains("has version 4") && log.contains("start the gateway that wrote it"), "\(log)")
         #expect(try Data(contentsOf: file) == newer)
     }
 

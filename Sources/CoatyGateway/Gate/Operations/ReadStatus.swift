@@ -39,7 +39,7 @@ struct ReadStatus: Operation {
             session: network.manager.statistics,
             sessions: network.sessions,
             otherNamespaces: network.otherNamespaces?.all ?? [],
-            cluster: network.peers.map(ClusterStatus.init),
+            cluster: network.peers.map { ClusterStatus($0, network.routingCluster) },
             streams: network.feeds.streams.statistics,
             memory: MemoryStatus(network.accounts, network.residentMemory, network.feeds.counts),
             feedOverflows: network.feeds.counts.droppedBacklogs,

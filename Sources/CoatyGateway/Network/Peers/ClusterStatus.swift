@@ -17,8 +17,11 @@ struct ClusterStatus: Sendable {
     /// Own messages that the broker has delivered again.
     let loops: Int
     let gateways: [Gateway]
+    /// The hosted contexts.
+    let contexts: [RoutingCluster.Status]
 
-    init(_ peers: Peers) {
+    init(_ peers: Peers, _ routing: RoutingCluster? = nil) {
+        contexts = routing?.status ?? []
         let (table, now) = (peers.table, peers.now)
         identity = peers.id
         loops = table.loops

@@ -18,9 +18,15 @@ struct GatewayAgent: Component {
 
     /// Creates the agent; it joins when it is started.
     ///
+    /// - Parameter isInCluster: whether the routers are silent until ``RoutingCluster`` lets them speak.
     /// - Throws: an error if the settings are not valid.
     @ControllerActor
-    init(settings: GatewaySettings, communication: CommunicationOptions, logger: Logger) async throws {
+    init(
+        settings: GatewaySettings,
+        communication: CommunicationOptions,
+        isInCluster: Bool = false,
+        logger: Logger
+    ) async throws {
         let routingLogger = logger.labelled(.routing)
         let directory = settings.routing.contexts.isEmpty ? nil : settings.stateDirectory
         lock = try directory.map(StateLock.init)
@@ -54,6 +60,8 @@ struct GatewayAgent: Component {
             )
             guard let router: HostedRouter = container.getController(name: name) else { continue }
             router.settle(in: .init(feed: feed, store: store, configured: configured))
+            router.version = context.version
+            if isInCluster { router.startSilent() }
             routers.append((context.objectId, WireName(context.name), router))
         }
         routing = RoutingAdmin(
@@ -85,7 +93,8 @@ struct GatewayAgent: Component {
 }
 
 extension HostedContext {
-    fileprivate var object: IoContext {
+    /// The decoded context.
+    var object: IoContext {
         get throws {
             let payload = try Payload(object: context.bytes)
             guard let object = try AdvertiseEvent(payload: payload).data.object as? IoContext else {

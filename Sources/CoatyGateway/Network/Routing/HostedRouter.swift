@@ -28,6 +28,11 @@ final class HostedRouter: RuleBasedIoRouter {
     private var surroundings: Surroundings?
     /// Called with the duration of each change, including decisions.
     var evaluationHandler: (@Sendable (Duration) -> Void)?
+    /// The version of the context and its rules in the cluster.
+    var version = RoutingVersion()
+    /// Called when the context or its rules were changed, before they are stored; returns whether the change stays. Nil
+    /// without a cluster.
+    var changeHandler: (() -> Bool)?
 
     func settle(in surroundings: Surroundings) { self.surroundings = surroundings }
 
@@ -57,6 +62,7 @@ final class HostedRouter: RuleBasedIoRouter {
             self.changes = changes
             expected = nil
         }
+        _ = changeHandler?()
         do {
             keeping = try keep()
         } catch {
@@ -91,6 +97,21 @@ final class HostedRouter: RuleBasedIoRouter {
         // The identity has a different id after a restart.
         if surroundings.configured.context.root["parentObjectId"] == nil { members["parentObjectId"] = nil }
         let document = try JSONDocument(encoding: AnyCodable.object(members))
-        return try store.save(HostedContext(context: document.root, rules: rules))
+        var context = try HostedContext(context: document.root, rules: rules)
+        context.version = version
+        return store.save(context)
+    }
+
+    /// Decodes the context of another gateway.
+    ///
+    /// - Throws: `PayloadError` if it is not a version of this one.
+    func accept(
+        _ context: JSONView,
+        _ rules: [IoAssociationRule]
+    ) throws -> sending (context: IoContext, rules: [IoAssociationRule]) {
+        let accepted = try HostedContext(context: context, rules: rules)
+        guard accepted.objectId == ioContext?.objectId, ioContext.map({ WireName($0.name) }) == WireName(accepted.name)
+        else { throw PayloadError.invalid(pointer: "/name", reason: "is that of another context") }
+        return (try accepted.object, rules)
     }
 }

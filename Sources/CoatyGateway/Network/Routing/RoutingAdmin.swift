@@ -4,36 +4,24 @@ import HTTPServer
 /// Reads and changes the IO contexts that this gateway and other agents route.
 @ControllerActor
 final class RoutingAdmin {
-    /// The reason why an operation is not performed.
-    enum Failure: Error {
-        case notFound(String)
-        /// Nothing was changed.
-        case conflict
-        case preconditionFailed(EntityTag?)
-        /// No router has answered within the given number of milliseconds.
-        case noAnswer(Int)
-        case notKept
-    }
-
-    /// The requested change of a context.
-    enum ContextChange: Sendable {
-        case put(JSONView)
-        /// A merge patch (RFC 7396).
-        case patch(JSONView)
-    }
-
     /// Maximum number of attempts of an update if the context is changed at the same time.
     static let maximumAttempts = 3
+    /// How long a change of rules waits for a gateway of the cluster that speaks for the context, in milliseconds.
+    static let rulesTimeout = 5_000
 
     nonisolated let directory: ContextDirectory
     nonisolated let feed: RoutingFeed
     /// The durations of the changes of hosted contexts, including decisions.
     nonisolated let evaluations = DurationHistogram()
+    /// Maximum size of a context and its rules in a cluster: a message to the other gateways contains them in base64.
+    let maximumSharedSize: Int
     private let manager: CommunicationManager
     /// In the order of the configuration.
     private nonisolated let routers: [(id: CoatyUUID, name: WireName, router: HostedRouter)]
     private let turns: Turns
     private var looking: Task<Void, Never>?
+    /// Nil without a cluster. Set it before the gateway serves clients.
+    var cluster: RoutingCluster?
 
     /// - Parameter routers: the routers of the hosted contexts.
     init(
@@ -43,6 +31,7 @@ final class RoutingAdmin {
         limits: Limits = Limits()
     ) {
         turns = Turns(maximumWaiting: limits.waitingContextChanges)
+        maximumSharedSize = limits.maximumEventSize / 2
         self.manager = manager
         self.routers = routers
         self.feed = feed
@@ -61,6 +50,9 @@ final class RoutingAdmin {
     func start() { looking = directory.start() }
 
     func stop() { looking?.cancel() }
+
+    /// The routers of the hosted contexts, in the order of the configuration.
+    nonisolated var hostedRouters: [(id: CoatyUUID, router: HostedRouter)] { routers.map { ($0.id, $0.router) } }
 
     /// Returns the router of a hosted context.
     nonisolated func router(_ id: CoatyUUID) -> HostedRouter? { routers.first { $0.id == id }?.router }
@@ -88,10 +80,15 @@ final class RoutingAdmin {
 
     private func snapshot(_ router: HostedRouter) -> Snapshot? {
         router.ioContextJSON.map { json in
-            Snapshot(
+            var (speaker, others): (CoatyUUID?, [CoatyUUID]) = (manager.identityId, router.otherRouters)
+            if let cluster, let id = router.ioContext?.objectId {
+                others = cluster.otherRouters(router)
+                speaker = cluster.speaker(id) ?? (others.isEmpty ? nil : others.removeFirst())
+            }
+            return Snapshot(
                 json: json,
-                router: manager.identityId,
-                otherRouters: router.otherRouters,
+                router: speaker,
+                otherRouters: others,
                 content: .hosted(router.routingState)
             )
         }
@@ -134,6 +131,21 @@ final class RoutingAdmin {
         ifMatch: IfMatch?,
         timeout: Int
     ) async throws -> (context: JSONView, changes: IoAssociationChanges?) {
+        guard let cluster, router(id) != nil else {
+            return try await updateHere(id, change, ifMatch: ifMatch, timeout: timeout)
+        }
+        let change = RoutingChange(id: id, content: .context(change), ifMatch: ifMatch, timeout: timeout)
+        let (text, changes) = try await cluster.make(change)
+        return (try JSONDocument(text).root, changes)
+    }
+
+    /// Updates a context like ``update(_:_:ifMatch:timeout:)``, but at this gateway.
+    func updateHere(
+        _ id: CoatyUUID,
+        _ change: ContextChange,
+        ifMatch: IfMatch?,
+        timeout: Int
+    ) async throws -> (context: JSONView, changes: IoAssociationChanges?) {
         try await turns.take(id) {
             let deadline = ContinuousClock.now + .milliseconds(timeout)
             for _ in 0..<Self.maximumAttempts {
@@ -171,6 +183,18 @@ final class RoutingAdmin {
         _ rules: [IoAssociationRule],
         ifMatch: IfMatch?
     ) async throws -> (text: [UInt8], changes: IoAssociationChanges) {
+        guard let cluster, router(id) != nil else { return try await replaceRulesHere(id, rules, ifMatch: ifMatch) }
+        return try await cluster.make(
+            RoutingChange(id: id, content: .rules(rules), ifMatch: ifMatch, timeout: Self.rulesTimeout)
+        )
+    }
+
+    /// Replaces the rules like ``replaceRules(_:_:ifMatch:)``, but at this gateway.
+    func replaceRulesHere(
+        _ id: CoatyUUID,
+        _ rules: [IoAssociationRule],
+        ifMatch: IfMatch?
+    ) async throws -> (text: [UInt8], changes: IoAssociationChanges) {
         let router = try hosted(id)
         // First: rules that JSON can't represent must not be applied.
         let text = try Self.json(rules)
@@ -178,6 +202,7 @@ final class RoutingAdmin {
             let version = EntityTag(try Self.json(router.rules))
             if let ifMatch, !ifMatch.holds(for: version) { throw Failure.preconditionFailed(version) }
             let changes = await router.replaceRules(rules)
+            guard router.changeHandler?() ?? true else { throw Failure.superseded }
             try await untilKept { try await router.keep()?.value }
             return (text, changes)
         }
@@ -185,9 +210,21 @@ final class RoutingAdmin {
 
     /// Applies the rules of a reloaded configuration, and discards the stored changes of the earlier rules.
     ///
-    /// - Throws: if this can't be written to the state directory; then the rules are applied nevertheless.
+    /// - Throws: if this can't be written to the state directory; then the rules are applied nevertheless. In a cluster,
+    ///   ``NotAdopted``.
     func reconfigure(_ configured: HostedContext) async throws {
         let router = try hosted(configured.objectId)
+        guard cluster == nil else {
+            router.reconfigure(configured)
+            do {
+                _ = try await replaceRules(configured.objectId, configured.rules, ifMatch: nil)
+            } catch Failure.notKept {
+                throw Failure.notKept
+            } catch {
+                throw NotAdopted(reason: error)
+            }
+            return
+        }
         try await turns.take(configured.objectId) {
             router.reconfigure(configured)
             await router.replaceRules(configured.rules)

@@ -45,6 +45,8 @@ struct HostedContext: Sendable {
     /// The IoContext object, unchanged.
     let context: JSONDocument
     var rules: [IoAssociationRule]
+    /// The version in a cluster.
+    var version = RoutingVersion()
 
     /// - Throws: `PayloadError` if the object is not an IoContext, its id is not a UUID in lower case, or its name is
     ///   not valid in a topic.

@@ -206,7 +206,7 @@ struct RoutingStoreError: Error, CustomStringConvertible {
 
 /// The content of a file of the store:
 /// `{"objectId", "context"?: {"configured": fingerprint, "value": {…}}, "rules"?: {"configured": fingerprint, "value":
-/// […]}}`.
+/// […]}, "version"?: {"term", "counter"}}`.
 private struct KeptContext: Encodable {
     struct Part: Encodable {
         /// The fingerprint of the replaced configuration.
@@ -217,6 +217,8 @@ private struct KeptContext: Encodable {
     let objectId: CoatyUUID
     let context: Part?
     let rules: Part?
+    /// Nil outside of a cluster.
+    let version: RoutingVersion?
 
     init(_ current: HostedContext, replacing configured: HostedContext) throws {
         func part(_ current: AnyCodable, _ configured: AnyCodable) throws -> Part? {
@@ -226,6 +228,7 @@ private struct KeptContext: Encodable {
         objectId = current.objectId
         context = try part(AnyCodable(current.context.root), AnyCodable(configured.context.root))
         rules = try part(Self.json(current.rules), Self.json(configured.rules))
+        version = current.version == RoutingVersion() ? nil : current.version
     }
 
     init(_ text: [UInt8], of id: CoatyUUID) throws(StateFile.Flaw) {
@@ -238,6 +241,11 @@ private struct KeptContext: Encodable {
         objectId = id
         context = try part(root["context"])
         rules = try part(root["rules"])
+        do {
+            version = try root["version"].map { try PayloadCoder.decode(RoutingVersion.self, from: $0) }
+        } catch {
+            throw .damaged
+        }
     }
 
     /// Returns the configuration with the stored parts that still apply, the parts whose configuration has changed
@@ -267,6 +275,7 @@ private struct KeptContext: Encodable {
             }
             result = kept
         }
+        result.version = version ?? RoutingVersion()
         try use(rules, "rules", replacing: Self.json(configured.rules)) {
             result.rules = try IoAssociationRule.rules($0)
         }

@@ -10,7 +10,7 @@ import Glibc
 /// that wrote it.
 struct StateFile: Sendable {
     /// The written version of the format. Older versions are upgraded when they are read.
-    static let version = 2
+    static let version = 3
     /// Maximum size of a text, in bytes; a larger one is refused. Two of the largest request bodies fit.
     static let maximumSize = 32 << 20
 
@@ -72,7 +72,7 @@ struct StateFile: Sendable {
 
     /// Converts a text of an older version to the current version.
     private static func upgraded(_ text: [UInt8], from version: Int) -> [UInt8] {
-        // Version 1 differs only in its header, which has no writer.
+        // Version 1 differs only in its header, which has no writer. Version 2 has no version of the state in a cluster.
         text
     }
 

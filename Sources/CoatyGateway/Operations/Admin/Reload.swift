@@ -211,6 +211,11 @@ final class Reloader: Sendable {
     private func apply(_ context: HostedContext) async {
         do {
             try await parts.routing.reconfigure(context)
+        } catch let error as RoutingAdmin.NotAdopted {
+            logger.error(
+                "the reloaded rules could not be passed to the gateway that routes the context",
+                metadata: ["context": "\(context.objectId)", "error": "\(error.reason)"]
+            )
         } catch {
             logger.error(
                 "the reloaded rules are in use, but could not be stored in the state directory",
