@@ -7,6 +7,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
@@ -142,6 +143,18 @@ static inline void cssl_each_name(
         found(context, kind, ASN1_STRING_get0_data(value), (size_t)ASN1_STRING_length(value));
     }
     GENERAL_NAMES_free(names);
+}
+
+/// Returns a context that computes 64-bit SipHash values. NULL if OpenSSL does not provide them.
+static inline EVP_MAC_CTX *cssl_siphash_context(void) {
+    size_t size = 8;
+    OSSL_PARAM parameters[] = {OSSL_PARAM_construct_size_t("size", &size), OSSL_PARAM_construct_end()};
+    EVP_MAC *algorithm = EVP_MAC_fetch(NULL, "SIPHASH", NULL);
+    EVP_MAC_CTX *context = algorithm ? EVP_MAC_CTX_new(algorithm) : NULL;
+    EVP_MAC_free(algorithm);
+    if (context && EVP_MAC_CTX_set_params(context, parameters) == 1) return context;
+    EVP_MAC_CTX_free(context);
+    return NULL;
 }
 
 #endif

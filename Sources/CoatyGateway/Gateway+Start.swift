@@ -147,29 +147,6 @@ extension Gateway {
 
         let ioNodes = ioNodeRegistry(broker, peerNodes)
         let accounts = Accounts(limits, logger: logger.labelled(.limits))
-        var routingCluster: RoutingCluster?
-        if let peers, let peerObjects {
-            let routing = await RoutingCluster(
-                agent.routing,
-                manager: manager,
-                peers: peers,
-                logger: logger.labelled(.routing)
-            )
-            routingCluster = routing
-            peers.add(routing)
-            peerObjects.setAdopt { [access] object, record, end in
-                let keeper = Principal(record.keeper ?? .anonymous, address: "", under: access.policy)
-                let owner = KeptObjects.Owner(principal: keeper, account: accounts.account(of: keeper))
-                try keptObjects.adopt(object, of: record.owner, for: owner, until: end)
-            }
-            peers.add(peerObjects)
-            if let peerNodes {
-                peers.add(peerNodes)
-                peerNodes.start(ioNodes.functions(limits, accounts, access, logger.labelled(.broker)), manager)
-            }
-            let cluster = ComponentGroup(components: [routing, peers])
-            try await start("cluster", cluster, stopLimit: .milliseconds(50))
-        }
         let identities = ClientIdentities(
             options: clientOptions(broker),
             limit: limits[.identities].total,
@@ -193,8 +170,33 @@ extension Gateway {
             sessions: trafficSessions,
             rawSessions: rawSessions,
             workers: workers,
+            cluster: peers.flatMap { peers in clusterKey.map { ClusterCursors($0, peers) } },
             logger: logger.labelled(.feeds)
         )
+        var routingCluster: RoutingCluster?
+        if let peers, let peerObjects {
+            let routing = await RoutingCluster(
+                agent.routing,
+                manager: manager,
+                peers: peers,
+                logger: logger.labelled(.routing)
+            )
+            routingCluster = routing
+            peers.add(routing)
+            peerObjects.setAdopt { [access] object, record, end in
+                let keeper = Principal(record.keeper ?? .anonymous, address: "", under: access.policy)
+                let owner = KeptObjects.Owner(principal: keeper, account: accounts.account(of: keeper))
+                try keptObjects.adopt(object, of: record.owner, for: owner, until: end)
+            }
+            peers.add(peerObjects)
+            if let peerNodes {
+                peers.add(peerNodes)
+                peerNodes.start(ioNodes.functions(limits, accounts, access, logger.labelled(.broker)), manager)
+            }
+            peers.add(PeerFeeds(hub) { [weak peers] in peers?.noteChange(of: "feeds") })
+            let cluster = ComponentGroup(components: [routing, peers])
+            try await start("cluster", cluster, stopLimit: .milliseconds(50))
+        }
         let memory = ResidentMemory(accounts, logger: logger.labelled(.limits)) { [streams = hub.streams] in
             streams.abortLargest(of: $0)
         }

@@ -89,6 +89,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("maximum-event-size")) var maximumEventSize: String?
     @Option(help: help("maximum-event-values")) var maximumEventValues: String?
     @Option(help: help("maximum-waiting-events")) var maximumWaitingEvents: String?
+    @Option(help: help("maximum-peer-feeds")) var maximumPeerFeeds: String?
     @Option(help: help("maximum-raw-connections")) var maximumRawConnections: String?
     @Option(help: help("maximum-subscriptions-per-connection")) var maximumSubscriptionsPerConnection: String?
     @Option(help: help("maximum-streams")) var maximumStreams: String?

@@ -29,7 +29,7 @@ struct SubscriptionOptions: Sendable {
     var buffer = Self.defaultBuffer
     var overflow = Overflow.dropOldest
     /// Cursor after which to resume; nil to start now.
-    var since: FeedCursor?
+    var since: ClientCursor?
     var encoding = EventText.Encoding.base64
 
     /// The memory of the options, in bytes.
@@ -73,7 +73,7 @@ struct SubscriptionOptions: Sendable {
         overflow = try parameters.choice("overflow") ?? .dropOldest
         if let text = try parameters.text("since") {
             guard observation.isResumable else { throw parameters.invalid("since", "does not apply to a state") }
-            guard let cursor = FeedCursor(text) else { throw parameters.invalid("since", "must be a cursor") }
+            guard let cursor = ClientCursor(text) else { throw parameters.invalid("since", "must be a cursor") }
             since = cursor
         }
         encoding = try parameters.choice("encoding") ?? .base64

@@ -31,10 +31,10 @@ final class EventRecord: Sendable {
         self.cursor = cursor
         switch content {
         case .event(let event):
-            size = event.footprint + Self.overhead
+            size = event.footprint + Self.overhead(cursor)
             isGap = false
         case .gap, .nothing:
-            size = Self.overhead
+            size = Self.overhead(cursor)
             isGap = true
         }
         state = Mutex(.made(content))
@@ -42,7 +42,7 @@ final class EventRecord: Sendable {
 
     init(_ event: PendingEvent, cursor: FeedCursor?) {
         self.cursor = cursor
-        size = event.size + Self.overhead
+        size = event.size + Self.overhead(cursor)
         isGap = false
         state = Mutex(.pending(event))
     }
@@ -63,13 +63,17 @@ final class EventRecord: Sendable {
         }
     }
 
-    private static let overhead = 200
+    private static func overhead(_ cursor: FeedCursor?) -> Int {
+        200 + (cursor?.place == nil ? 0 : RecordPlace.footprint)
+    }
 }
 
 /// A received event that a worker has not yet read.
 struct PendingEvent: Sendable {
     /// The approximate size of the event in memory, in bytes.
     let size: Int
+    /// The hash of the event at all gateways of a cluster; nil if it is not needed.
+    var hash: UInt64?
     /// Returns the event; nil if it could not be read.
     let make: @Sendable () -> ObservedEvent?
 }

@@ -25,15 +25,17 @@ final class Feed: Job {
         case refused
     }
 
+    /// Milliseconds that an event may arrive here later than at another gateway, if a client resumes at once.
+    private static let retryDelay: Int64 = 500
+
     /// State that only turns use.
     private struct Turns {
         var status = Status.opening
         /// The position of the last record that was applied.
         var position: UInt64 = 0
         var audience = Audience()
-        /// Subscriptions that are queued until the broker's acknowledgement, with the position and the snapshot at
-        /// their arrival.
-        var pending: [(subscription: ClientSubscription, arrival: FeedCursor, snapshot: ObjectSnapshot?)] = []
+        /// Subscriptions that are queued until the broker's acknowledgement, with the snapshot at their arrival.
+        var pending: [(join: FeedIntake.Join, snapshot: ObjectSnapshot?)] = []
         /// By client; nil for subscriptions that are not charged to a client.
         var slowLanes: [ObjectIdentifier?: SlowLane] = [:]
         /// The record that is being delivered, which the slow lanes receive afterwards.
@@ -46,16 +48,38 @@ final class Feed: Job {
     private let epoch = UInt64.random(in: .min ... .max)
     private let isResumable: Bool
     private let replayBuffer: ReplayBuffer
+    /// Nil if clients can't resume at other gateways.
+    private let places: FeedPlaces?
     private let workers: WorkerPool
     private let counts: FeedCounts
     private let intake = Mutex(FeedIntake())
     private let turns = Mutex(Turns())
 
-    init(isResumable: Bool, memory: ReplayBuffer, workers: WorkerPool, counts: FeedCounts) {
+    /// - Parameters:
+    ///   - places: the places of the feed's records at other gateways; nil if clients can't resume there.
+    ///   - isMirror: whether the feed is kept only for the clients of other gateways.
+    init(
+        isResumable: Bool,
+        memory: ReplayBuffer,
+        workers: WorkerPool,
+        counts: FeedCounts,
+        places: FeedPlaces? = nil,
+        isMirror: Bool = false
+    ) {
         self.isResumable = isResumable
         self.workers = workers
         self.counts = counts
+        self.places = places
         replayBuffer = memory
+        if let places { memory.open(epoch, places, isMirror: isMirror) }
+    }
+
+    /// Changes whether the feed is kept only for the clients of other gateways.
+    func setMirror(_ isMirror: Bool) { replayBuffer.setMirror(epoch, isMirror) }
+
+    /// Returns the hash of an event; nil if the feed needs none.
+    func hash(of event: some CommunicationEvent, name: String? = nil) -> UInt64? {
+        places.map { $0.cluster.events.hash(event, name: name) }
     }
 
     private func cursor(_ position: UInt64) -> FeedCursor { FeedCursor(epoch: epoch, position: position) }
@@ -78,9 +102,13 @@ final class Feed: Job {
             guard !intake.isOver else { return }
             intake.isRefused = status == .refused
             if status == .offline {
-                append(&intake) { EventRecord(.gap, cursor: $0) }
+                append(&intake, nil) { EventRecord(.gap, cursor: $0) }
                 counts.note(.offline)
             }
+            if let places, brk != "offline", status != .standing || !intake.isStanding {
+                replayBuffer.beginSection(epoch, at: status == .standing ? places.cluster.now : nil)
+            }
+            intake.isStanding = status == .standing
             intake.append(.status(status))
         }
         workers.schedule(self)
@@ -90,22 +118,27 @@ final class Feed: Job {
     func noteGap() {
         intake.withLock { intake in
             // Consecutive gaps become one.
-            guard !intake.isOver, !intake.endsWithGap else { return }
-            append(&intake) { EventRecord(.gap, cursor: $0) }
+            guard !intake.isOver, !intake.endsWithGap else {
+                if let places, intake.isStanding, brk != "merged" {
+                    replayBuffer.beginSection(epoch, at: places.cluster.now)
+                }
+                return
+            }
+            append(&intake, nil) { EventRecord(.gap, cursor: $0) }
             counts.note(.missed)
         }
         workers.schedule(self)
     }
 
     /// Delivers an event to every subscription. Returns immediately, however many subscriptions there are.
-    func deliver(_ event: PendingEvent) { deliver { EventRecord(event, cursor: $0) } }
+    func deliver(_ event: PendingEvent) { deliver(event.hash) { EventRecord(event, cursor: $0) } }
 
     /// Delivers an event that is already created.
-    func deliver(_ event: ObservedEvent) { deliver { EventRecord(.event(event), cursor: $0) } }
+    func deliver(_ event: ObservedEvent) { deliver(nil) { EventRecord(.event(event), cursor: $0) } }
 
-    private func deliver(_ record: (FeedCursor?) -> EventRecord) {
+    private func deliver(_ hash: UInt64?, _ record: (FeedCursor?) -> EventRecord) {
         let (isTrimmed, waitingSince) = intake.withLock { intake -> (Bool, ContinuousClock.Instant?) in
-            let isTrimmed = !intake.isOver && append(&intake, record)
+            let isTrimmed = !intake.isOver && append(&intake, hash, record)
             return (isTrimmed, intake.waitingSince)
         }
         if isTrimmed { counts.noteBacklog(waitingSince: waitingSince) }
@@ -114,20 +147,21 @@ final class Feed: Job {
 
     /// Appends a record.
     ///
+    /// - Parameter hash: the hash of the event; nil for a gap, or if the feed needs none.
     /// - Returns: whether older records were dropped.
     @discardableResult
-    private func append(_ intake: inout FeedIntake, _ record: (FeedCursor?) -> EventRecord) -> Bool {
+    private func append(_ intake: inout FeedIntake, _ hash: UInt64?, _ make: (FeedCursor?) -> EventRecord) -> Bool {
         intake.advance()
         let cursor = cursor(intake.position)
-        let record = record(isResumable ? cursor : nil)
-        if isResumable { replayBuffer.insert(record, at: cursor) }
+        let record: EventRecord
+        if let places {
+            record = replayBuffer.insert(at: cursor, hash, places, make)
+        } else {
+            record = make(isResumable ? cursor : nil)
+            if isResumable { replayBuffer.insert(record, at: cursor) }
+        }
         intake.append(.record(record, position: intake.position))
-        return intake.trim(counts.backlogMemory, gap(upTo:))
-    }
-
-    /// Returns a gap in place of the records up to a position.
-    private func gap(upTo position: UInt64) -> EventRecord {
-        EventRecord(.gap, cursor: isResumable ? cursor(position) : nil)
+        return intake.trim(counts.backlogMemory)
     }
 
     /// Ends the feed and all its subscriptions, because there is nothing left to observe.
@@ -169,15 +203,32 @@ final class Feed: Job {
     ///
     /// - Parameter snapshot: returns the objects to deliver first if the subscription can't resume. Called on a worker.
     func add(_ subscription: ClientSubscription, snapshot: Snapshot? = nil) {
+        add(subscription) { intake in
+            let place = places.flatMap { replayBuffer.place(at: cursor(intake.position), $0) }
+            return .init(subscription: subscription, arrival: intake.position, snapshot: snapshot, place: place)
+        }
+    }
+
+    private func add(_ subscription: ClientSubscription, _ join: (FeedIntake) -> FeedIntake.Join) {
         let end = intake.withLock { intake -> Problem? in
             // A subscription that is added just after the broker's refusal is refused for the same reason.
             guard !intake.isOver else { return intake.isRefused ? Problems.subscriptionRefused : intake.end }
-            intake.append(
-                .join(.init(subscription: subscription, arrival: intake.position, snapshot: snapshot))
-            )
+            intake.append(.join(join(intake)))
             return nil
         }
         if let end { subscription.refuse(end) } else { workers.schedule(self) }
+    }
+
+    /// Adds a subscription again later, because the event of its cursor may not have arrived yet.
+    private func retry(_ join: FeedIntake.Join) {
+        let subscription = join.subscription
+        var join = join
+        join.isRetry = true
+        let later = Deadline(after: .milliseconds(Self.retryDelay)) { [weak self, join] in
+            guard let self else { return subscription.refuse(Problems.withdrawn) }
+            add(subscription) { _ in join }
+        }
+        subscription.hold([later])
     }
 
     /// Removes a subscription. Its queue must be closed already, so that it receives no more events.
@@ -217,7 +268,7 @@ final class Feed: Job {
 
     private func remove(_ subscription: ClientSubscription, _ turns: inout Turns) {
         if turns.audience.remove(subscription) { return }
-        turns.pending.removeAll { $0.subscription === subscription }
+        turns.pending.removeAll { $0.join.subscription === subscription }
         turns.slowLanes[subscription.work.map(ObjectIdentifier.init)]?.remove(subscription)
     }
 
@@ -241,7 +292,7 @@ final class Feed: Job {
     /// Passes the record to the slow lanes, after it was delivered to all other subscriptions.
     private func appendToLanes(_ turns: inout Turns) {
         guard let record = turns.undelivered.take() else { return }
-        for lane in turns.slowLanes.values { lane.append(record, at: turns.position, gap(upTo:)) }
+        for lane in turns.slowLanes.values { lane.append(record, at: turns.position) }
     }
 
     /// Moves the subscriptions back that need not be held back any longer.
@@ -262,7 +313,7 @@ final class Feed: Job {
         case .join(let join): apply(join, &turns)
         case .status(let status): apply(status, &turns)
         case .end(let problem):
-            for (subscription, _, _) in turns.pending { subscription.refuse(problem) }
+            for (join, _) in turns.pending { join.subscription.refuse(problem) }
             for subscription in turns.audience.subscriptions { subscription.end(.withdrawn) }
             turns.pending = []
             turns.audience.removeAll()
@@ -283,52 +334,50 @@ final class Feed: Job {
         }
         let pending = turns.pending
         turns.pending = []
-        for (subscription, arrival, snapshot) in pending {
-            admit(subscription, arrival: arrival, { snapshot }, &turns)
-        }
+        for (join, snapshot) in pending { admit(join, { snapshot }, &turns) }
     }
 
     private func apply(_ join: FeedIntake.Join, _ turns: inout Turns) {
-        let subscription = join.subscription
-        guard !subscription.hasLeft else { return }
-        let arrival = cursor(join.arrival)
-        let snapshot: () -> ObjectSnapshot? = { [self] in
-            join.snapshot?({ self.cursor(self.intake.withLock(\.position)) })
+        guard !join.subscription.hasLeft else { return }
+        guard turns.status == .opening else {
+            return admit(join, { join.snapshot?({ self.cursor(self.intake.withLock(\.position)) }) }, &turns)
         }
-        guard turns.status == .opening else { return admit(subscription, arrival: arrival, snapshot, &turns) }
-        turns.pending.append((subscription, arrival, snapshot()))
+        let snapshot = join.snapshot?({ cursor(intake.withLock(\.position)) })
+        turns.pending.append((join, snapshot))
     }
 
     /// Starts or refuses a subscription.
     ///
-    /// - Parameters:
-    ///   - arrival: the feed's cursor when the subscription was added.
-    ///   - snapshot: returns the objects to deliver first if the subscription can't resume.
+    /// - Parameter snapshot: returns the objects to deliver first if the subscription can't resume.
     private func admit(
-        _ subscription: ClientSubscription,
-        arrival: FeedCursor,
+        _ join: FeedIntake.Join,
         _ snapshot: () -> ObjectSnapshot?,
         _ turns: inout Turns
     ) {
+        let subscription = join.subscription
         if turns.status == .refused {
             subscription.refuse(Problems.subscriptionRefused)
             return
         }
         let now = cursor(turns.position)
+        let arrival = FeedCursor(epoch: epoch, position: join.arrival, place: join.place)
+        var first = now
         var start = SubscriptionStart()
         if let since = subscription.options.since {
-            let isKnown = since.epoch == epoch && since.position <= now.position
-            let isComplete = isKnown && replayBuffer.isComplete(behind: since)
-            counts.note(isComplete ? .complete : isKnown ? .gap : .unknown)
-            if !isComplete { start.snapshot = snapshot() }
+            let resumption = resumption(behind: since, now, join)
+            guard case .decided(let known, let outcome) = resumption else { return retry(join) }
+            counts.note(outcome)
+            if outcome == .gap || outcome == .unknown { start.snapshot = snapshot() }
             if start.snapshot != nil {
                 start.gap = .gap(nil, nil)
             } else {
                 // After an unknown cursor, only later events: otherwise any cursor text would give access to the replay
                 // buffer.
-                let resumption = isKnown ? since : arrival
-                if !isKnown { start.gap = .gap(nil, resumption) }
+                let resumption = known ?? arrival
+                if known == nil { start.gap = .gap(nil, resumption) }
                 start.replay = replay(behind: resumption, now)
+                // Behind a record that is queued, if the cursor is from another gateway.
+                if resumption.position > now.position, known != nil, brk != "ahead" { first = resumption }
             }
         } else {
             start.snapshot = snapshot()
@@ -340,7 +389,6 @@ final class Feed: Job {
             // Events delivered before the broker acknowledged the feed.
             if start.snapshot == nil { start.replay = replay(behind: arrival, now) }
         }
-        var first = now
         if let snapshot = start.snapshot {
             // The snapshot may be newer than the last record that was applied. Events that occur while it is being
             // delivered follow it.
@@ -349,6 +397,35 @@ final class Feed: Job {
         }
         turns.audience.insert(subscription, behind: first.position)
         subscription.begin(start)
+    }
+
+    private enum Resumption {
+        /// Resume after a cursor of this feed; nil after an unknown cursor.
+        case decided(FeedCursor?, FeedCounts.Replay)
+        /// The event of the cursor may not have arrived yet.
+        case later
+    }
+
+    /// - Parameter now: the last record that was applied.
+    private func resumption(behind since: ClientCursor, _ now: FeedCursor, _ join: FeedIntake.Join) -> Resumption {
+        let content: CursorContent?
+        let own: FeedCursor
+        switch since {
+        case .plain(let cursor): (content, own) = (nil, cursor)
+        case .sealed(let sealed):
+            guard let opened = places?.open(sealed) else { return .decided(nil, .unknown) }
+            (content, own) = (opened, FeedCursor(epoch: opened.epoch, position: opened.position))
+        }
+        if own.epoch == epoch, own.position <= now.position {
+            return .decided(own, replayBuffer.isComplete(behind: own) ? .complete : .gap)
+        }
+        guard own.epoch != epoch, let content, let cluster = places?.cluster,
+            let time = cluster.localTime(of: content)
+        else { return .decided(nil, .unknown) }
+        let search = RecordTrail.Search(time: time, count: Int(content.count), hash: content.hash)
+        if let position = replayBuffer.position(epoch, search) { return .decided(cursor(position), .peer) }
+        return content.count == 0 || brk == "retry" || join.isRetry || time < cluster.now - Self.retryDelay
+            ? .decided(nil, .unknown) : .later
     }
 
     private func replay(behind cursor: FeedCursor, _ now: FeedCursor) -> Replay? {

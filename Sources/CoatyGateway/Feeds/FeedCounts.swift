@@ -8,6 +8,8 @@ final class FeedCounts: Sendable {
     enum Replay: Int, CaseIterable {
         /// With all events after its cursor.
         case complete
+        /// With all events after the cursor of another gateway.
+        case peer
         /// With a gap, because the oldest events after its cursor are no longer stored.
         case gap
         /// With a gap, because the cursor is from another feed, or from another run of the gateway.
@@ -24,7 +26,7 @@ final class FeedCounts: Sendable {
 
     private let logger: Logger
     private let gaps = InlineArray<2, Atomic<Int>> { _ in Atomic(0) }
-    private let replays = InlineArray<3, Atomic<Int>> { _ in Atomic(0) }
+    private let replays = InlineArray<4, Atomic<Int>> { _ in Atomic(0) }
     /// The time that events are queued until a turn applies them.
     let waits = DurationHistogram()
     private let backlogs = Atomic(0)

@@ -1,4 +1,5 @@
-/// A position in a feed after which a client can resume: `<epoch>-<position>`.
+/// A position in a feed after which a client can resume: `<epoch>-<position>`, or a ``SealedCursor`` if clients can resume
+/// at other gateways.
 ///
 /// A feed has one epoch for its lifetime. If the epoch differs from that of the current feed, the number of events
 /// between the two is unknown. The position is enciphered in the text: clients must not learn how many events their
@@ -7,10 +8,13 @@ struct FeedCursor: Sendable, Hashable, CustomStringConvertible {
     let epoch: UInt64
     /// The number of the record in its feed, from 1; 0 is before the first record.
     let position: UInt64
+    /// The place that other gateways can find; nil if clients can't resume there.
+    let place: RecordPlace?
 
-    init(epoch: UInt64, position: UInt64) {
+    init(epoch: UInt64, position: UInt64, place: RecordPlace? = nil) {
         self.epoch = epoch
         self.position = position
+        self.place = place
     }
 
     /// Parses the text form of a cursor; nil if the text is not a cursor.
@@ -25,8 +29,48 @@ struct FeedCursor: Sendable, Hashable, CustomStringConvertible {
     /// The cursor of the next record.
     var next: FeedCursor { FeedCursor(epoch: epoch, position: position + 1) }
 
+    static func == (left: FeedCursor, right: FeedCursor) -> Bool {
+        left.epoch == right.epoch && left.position == right.position
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(epoch)
+        hasher.combine(position)
+    }
+
     var description: String {
-        String(epoch, radix: 36) + "-" + String(PositionCipher.encipher(position, epoch: epoch))
+        if let place { return place.text }
+        return String(epoch, radix: 36) + "-" + String(PositionCipher.encipher(position, epoch: epoch))
+    }
+}
+
+/// The text of a cursor that all gateways of a cluster can open: base64url.
+struct SealedCursor: Sendable, Equatable {
+    static let length = CursorSeal.tagLength + CursorContent.length
+
+    let bytes: [UInt8]
+
+    /// Returns nil if the text is not base64url, or has another length.
+    init?(_ text: String) {
+        guard text.utf8.count == (Self.length * 4 + 2) / 3, let bytes = Base64URL.decode(text.utf8) else { return nil }
+        self.bytes = bytes
+    }
+}
+
+/// A cursor that a client sends.
+enum ClientCursor: Sendable, Equatable {
+    case plain(FeedCursor)
+    case sealed(SealedCursor)
+
+    /// Returns nil if the text is not a cursor.
+    init?(_ text: String) {
+        if let cursor = FeedCursor(text) {
+            self = .plain(cursor)
+        } else if let cursor = SealedCursor(text) {
+            self = .sealed(cursor)
+        } else {
+            return nil
+        }
     }
 }
 

@@ -14,18 +14,29 @@ final class FeedHub: Sendable {
     /// Traffic feeds have a separate replay buffer, with the total size divided by this. In a shared buffer, traffic
     /// would evict the events of all other feeds.
     static let trafficPart = 4
+    /// In a cluster, the same part of the total size is for feeds that are kept only for the clients of other gateways.
+    static let mirrorPart = 4
 
-    private struct Entry {
+    struct Entry {
         let feed: Feed
         var users = 0
         /// Identifies the last period without users.
         var absence = 0
+        /// Whether the feed is kept only for the clients of other gateways. Otherwise it has users, or had some within
+        /// the resume window.
+        var isMirror = false
 
-        func isAbsent(_ absence: Int) -> Bool { users == 0 && self.absence == absence }
+        func isAbsent(_ absence: Int) -> Bool { users == 0 && !isMirror && self.absence == absence }
     }
 
-    private struct State {
-        /// Maximum number of feeds. Each may be a subscription at the broker.
+    /// A feed that clients of this gateway no longer need.
+    struct Retirement {
+        /// Nil if the feed is kept for the clients of other gateways.
+        let feed: Feed?
+    }
+
+    struct State {
+        /// Maximum number of feeds, without mirrors. Each may be a subscription at the broker.
         let maximumFeeds: Int
         /// Maximum number of feeds in use that have their own broker session.
         let maximumTrafficFeeds: Int
@@ -33,8 +44,9 @@ final class FeedHub: Sendable {
         /// Unused feeds with the time when they are closed, in order of that time. May contain stale entries of feeds
         /// that are used again or were removed.
         var leaving: Deque<(request: Observation, absence: Int, deadline: ContinuousClock.Instant)> = []
-        /// Number of feeds without users.
+        /// Number of feeds without users, without mirrors.
         var unused = 0
+        var mirrors = Mirrors()
         /// Increases over all feeds: a stale entry of a removed feed must not match a later feed for the same
         /// observation.
         var lastAbsence = 0
@@ -44,9 +56,11 @@ final class FeedHub: Sendable {
         ///
         /// - Parameter sessions: the sessions that observe traffic.
         func refusal(of request: Observation, sessions: TrafficSessions) -> Problem? {
-            guard entries[request].map({ $0.users == 0 && request.isTraffic }) ?? true else { return nil }
+            guard entries[request].map({ $0.users == 0 && (request.isTraffic || $0.isMirror) }) ?? true else {
+                return nil
+            }
             guard request.isTraffic else {
-                return entries.count - unused >= maximumFeeds ? Problems.tooManyFeeds : nil
+                return ownFeeds - unused >= maximumFeeds ? Problems.tooManyFeeds : nil
             }
             let used = entries.count { $0.key.isTraffic && $0.value.users > 0 }
             guard used < maximumTrafficFeeds else { return Problems.tooManyTrafficFeeds }
@@ -67,16 +81,15 @@ final class FeedHub: Sendable {
             return entries.removeValue(forKey: leaving.remove(at: oldest).request)?.feed
         }
 
-        /// Removes and returns the longest unused feed.
+        /// Retires the longest unused feed.
         ///
-        /// - Parameter limit: return only a feed whose deadline is not later than this; nil for any feed.
-        mutating func removeOldestUnused(until limit: ContinuousClock.Instant? = nil) -> Feed? {
+        /// - Parameter limit: retire only a feed whose deadline is not later than this; nil for any feed.
+        mutating func retireOldestUnused(until limit: ContinuousClock.Instant? = nil) -> Retirement? {
             while let (request, absence, deadline) = leaving.first, limit.map({ deadline <= $0 }) ?? true {
                 leaving.removeFirst()
                 guard let entry = entries[request], entry.isAbsent(absence) else { continue }
-                entries[request] = nil
                 unused -= 1
-                return entry.feed
+                return retire(request)
             }
             return nil
         }
@@ -95,13 +108,14 @@ final class FeedHub: Sendable {
     let ioNodes: IoNodeRegistry
     let routing: RoutingAdmin
     let objects: ObjectRegistry
-    private let resumeWindow: Duration
+    let resumeWindow: Duration
     let trafficSessions: TrafficSessions
     let rawSessions: RawSessions
     private let pins: SnapshotPins
     private let replayBuffer: ReplayBuffer
     private let trafficReplayBuffer: ReplayBuffer
-    private let state: Mutex<State>
+    private let cluster: ClusterCursors?
+    let state: Mutex<State>
 
     /// - Parameters:
     ///   - resumeWindow: how long an unused feed stays.
@@ -109,6 +123,7 @@ final class FeedHub: Sendable {
     ///   - sessions: counts the sessions that observe traffic.
     ///   - rawSessions: the sessions that observe raw events.
     ///   - workers: the threads that evaluate filters and access of events and responses, and deliver them.
+    ///   - cluster: nil if clients can't resume at other gateways.
     init(
         manager: CommunicationManager,
         ioNodes: IoNodeRegistry,
@@ -119,9 +134,11 @@ final class FeedHub: Sendable {
         sessions: TrafficSessions,
         rawSessions: RawSessions,
         workers: WorkerPool,
+        cluster: ClusterCursors? = nil,
         logger: Logger
     ) {
         self.workers = workers
+        self.cluster = cluster
         requests = ObservedRequests(
             limit: limits.answerableRequests,
             maximumBytes: limits.requestMemory
@@ -130,7 +147,8 @@ final class FeedHub: Sendable {
         state = Mutex(
             State(
                 maximumFeeds: limits[.feeds].total,
-                maximumTrafficFeeds: limits[.brokerConnections].total
+                maximumTrafficFeeds: limits[.brokerConnections].total,
+                mirrors: Mirrors(maximum: cluster == nil ? 0 : limits.peerFeeds)
             )
         )
         self.manager = manager
@@ -141,15 +159,17 @@ final class FeedHub: Sendable {
         trafficSessions = sessions
         self.rawSessions = rawSessions
         let bytes = limits.replayBytes
-        trafficReplayBuffer = ReplayBuffer(limit: bytes / Self.trafficPart)
-        replayBuffer = ReplayBuffer(limit: bytes - bytes / Self.trafficPart)
+        let trafficBytes = bytes / Self.trafficPart
+        let mirrorBytes = cluster == nil || limits.peerFeeds == 0 ? 0 : bytes / Self.mirrorPart
+        trafficReplayBuffer = ReplayBuffer(limit: trafficBytes)
+        replayBuffer = ReplayBuffer(limit: bytes - trafficBytes - mirrorBytes, mirrorLimit: mirrorBytes)
         let pins = SnapshotPins(workers: workers)
         self.pins = pins
         _ = objects.observeChanges(pins.note)
     }
 
-    /// The number of feeds, including unused ones that clients can resume.
-    var count: Int { state.withLock { $0.entries.count } }
+    /// The number of feeds, including unused ones that clients can resume, without mirrors.
+    var count: Int { state.withLock(\.ownFeeds) }
 
     /// Returns the problem if an observation is not possible now; nil if it is.
     func refusal(of request: Observation) -> Problem? {
@@ -221,19 +241,16 @@ final class FeedHub: Sendable {
     private func use(_ request: Observation, by client: ClientKey) throws(Problem) -> Feed {
         let (feed, upstream, displaced) = try state.withLock { state throws(Problem) in
             if let problem = state.refusal(of: request, sessions: trafficSessions) { throw problem }
-            if var entry = state.entries[request] {
+            if var entry = state.entries[request], !entry.isMirror {
                 if entry.users == 0 { state.unused -= 1 }
                 entry.users += 1
                 state.entries[request] = entry
                 return (entry.feed, FeedUpstream?.none, Feed?.none)
             }
-            let displaced = state.entries.count >= state.maximumFeeds ? state.removeOldestUnused() : nil
-            let feed = Feed(
-                isResumable: true,
-                memory: request.isTraffic ? trafficReplayBuffer : replayBuffer,
-                workers: workers,
-                counts: counts
-            )
+            let displaced = state.ownFeeds >= state.maximumFeeds ? state.retireOldestUnused()?.feed : nil
+            state.mirrors.noteChange(of: request)
+            if let feed = state.adopt(request) { return (feed, nil, displaced) }
+            let feed = makeFeed(request, isMirror: false)
             if case .objects = request {
                 // Under the lock: no other subscription may take a snapshot of this feed before the feed observes
                 // changes.
@@ -250,6 +267,17 @@ final class FeedHub: Sendable {
         return feed
     }
 
+    func makeFeed(_ request: Observation, isMirror: Bool) -> Feed {
+        Feed(
+            isResumable: true,
+            memory: request.isTraffic ? trafficReplayBuffer : replayBuffer,
+            workers: workers,
+            counts: counts,
+            places: cluster.flatMap { cluster in request.peerName.map { FeedPlaces(cluster, name: $0) } },
+            isMirror: isMirror
+        )
+    }
+
     private func leave(_ feed: Feed, _ request: Observation) {
         let (surplus, startsTimer) = state.withLock { state -> (Feed?, Bool) in
             // A feed that has ended was removed, and another may have replaced it.
@@ -260,8 +288,8 @@ final class FeedHub: Sendable {
                 return (nil, false)
             }
             guard resumeWindow > .zero else {
-                state.entries[request] = nil
-                return (entry.feed, false)
+                state.entries[request] = entry
+                return (state.retire(request).feed, false)
             }
             state.lastAbsence += 1
             entry.absence = state.lastAbsence
@@ -288,7 +316,9 @@ final class FeedHub: Sendable {
     private func closeUnused() -> ContinuousClock.Instant? {
         let (feeds, next) = state.withLock { state in
             var feeds: [Feed] = []
-            while let feed = state.removeOldestUnused(until: .now) { feeds.append(feed) }
+            while let retired = state.retireOldestUnused(until: .now) {
+                if let feed = retired.feed { feeds.append(feed) }
+            }
             state.isTimed = !state.leaving.isEmpty
             return (feeds, state.leaving.first?.deadline)
         }
@@ -302,8 +332,13 @@ final class FeedHub: Sendable {
     func end(_ feed: Feed, _ request: Observation, _ problem: Problem = Problems.withdrawn) {
         state.withLock { state in
             guard let entry = state.entries[request], entry.feed === feed else { return }
-            if entry.users == 0 { state.unused -= 1 }
+            if entry.isMirror {
+                state.mirrors.count -= 1
+            } else if entry.users == 0 {
+                state.unused -= 1
+            }
             state.entries[request] = nil
+            state.mirrors.noteChange(of: request)
         }
         feed.end(problem)
     }

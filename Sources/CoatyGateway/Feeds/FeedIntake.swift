@@ -12,6 +12,10 @@ struct FeedIntake: Sendable {
         /// The feed's position when the subscription was added.
         let arrival: UInt64
         let snapshot: Feed.Snapshot?
+        /// The place of the arrival among the events of other gateways; nil if there is none.
+        var place: RecordPlace?
+        /// Whether it was added again, because the event of its cursor may not have been received the first time.
+        var isRetry = false
     }
 
     enum Entry: Sendable {
@@ -34,6 +38,8 @@ struct FeedIntake: Sendable {
     var leaves: [ClientSubscription] = []
     /// Whether the feed has ended or was closed.
     var isOver = false
+    /// Whether the broker has acknowledged the subscription, and the session is online.
+    var isStanding = false
     /// Whether the broker has refused the subscription.
     var isRefused = false
     /// The problem that is returned for subscriptions that are added after the end.
@@ -86,15 +92,13 @@ struct FeedIntake: Sendable {
 
     /// Charges the records. While there are too many, or no memory for them, replaces the oldest half by a gap.
     ///
-    /// - Parameters:
-    ///   - memory: the memory of the intake, the same in each call.
-    ///   - gap: returns the record of the gap with the position of the last record that it replaces.
+    /// - Parameter memory: the memory of the intake, the same in each call.
     /// - Returns: whether records were replaced.
-    mutating func trim(_ memory: BacklogMemory, _ gap: (UInt64) -> EventRecord) -> Bool {
+    mutating func trim(_ memory: BacklogMemory) -> Bool {
         var isTrimmed = false
         while records > memory.maximumEvents || !isCharged(memory) {
             // If there are only a gap and one event, both: otherwise a gap would replace the gap.
-            replaceOldest(records == 2 && events < 2 ? 2 : (records + 1) / 2, gap)
+            replaceOldest(records == 2 && events < 2 ? 2 : (records + 1) / 2)
             isTrimmed = true
         }
         return isTrimmed
@@ -121,18 +125,18 @@ struct FeedIntake: Sendable {
         entries.count { if case .record(let record, _) = $0 { !record.isGap } else { false } }
     }
 
-    private mutating func replaceOldest(_ number: Int, _ gap: (UInt64) -> EventRecord) {
+    private mutating func replaceOldest(_ number: Int) {
         var surplus = number
         let old = entries
         (entries, records, bytes) = ([], 0, 0)
         for entry in old {
-            guard surplus > 0, case .record(_, let position) = entry else {
+            guard surplus > 0, case .record(let record, let position) = entry else {
                 append(entry)
                 continue
             }
             surplus -= 1
             // Subscriptions that were added before the last dropped record receive the gap.
-            if surplus == 0 { append(.record(gap(position), position: position)) }
+            if surplus == 0 { append(.record(EventRecord(.gap, cursor: record.cursor), position: position)) }
         }
     }
 }

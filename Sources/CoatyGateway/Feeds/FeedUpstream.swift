@@ -67,11 +67,12 @@ struct FeedUpstream {
                     // The current objects. They are kept as long as the event.
                     let access = EventAccess(event.data, objects)
                     let size = PendingEvent.size(of: event) + access.size
-                    feed?.deliver(PendingEvent(size: size) { ObservedEvent(event, .data, access) })
+                    let hash = feed?.hash(of: event)
+                    feed?.deliver(PendingEvent(size: size, hash: hash) { ObservedEvent(event, .data, access) })
                 }
             )
         case .channel(let channelId):
-            observe(try? .channel(channelId.text)) { event in
+            observe(try? .channel(channelId.text), name: channelId.text) { event in
                 { ObservedEvent(event, .objects, .channel(channelId), members: [("channelId", event.channelId)]) }
             }
         case .associate(let contextName):
@@ -163,10 +164,12 @@ struct FeedUpstream {
     /// Subscribes to Coaty events; ends the feed if there is no observation.
     ///
     /// - Parameters:
+    ///   - name: the name of the events, for their hashes.
     ///   - size: returns the number of bytes that are kept for an event in addition to its payload and its sender.
     ///   - observed: called on the session's thread; returns the function that a worker calls for the event.
     private func observe<Event: CommunicationEvent>(
         _ observation: EventObservation<Event>?,
+        name: String? = nil,
         size: @escaping @Sendable (Event) -> Int = { _ in 0 },
         _ observed: @escaping @Sendable (Event) -> @Sendable () -> ObservedEvent
     ) {
@@ -174,7 +177,9 @@ struct FeedUpstream {
         guard let observation else { return onEnd() }
         let subscription = manager.subscribe(observation, onStatus: onStatus, onGap: onGap, onEnd: onEnd) {
             [weak feed] event in
-            feed?.deliver(PendingEvent(size: PendingEvent.size(of: event) + size(event), make: observed(event)))
+            guard let feed else { return }
+            let size = PendingEvent.size(of: event) + size(event)
+            feed.deliver(PendingEvent(size: size, hash: feed.hash(of: event, name: name), make: observed(event)))
         }
         hold(subscription)
     }

@@ -79,12 +79,10 @@ final class SlowLane: Job {
     }
 
     /// Delivers a record.
-    ///
-    /// - Parameter gap: returns the record of a gap in place of the records up to a position.
-    func append(_ record: EventRecord, at position: UInt64, _ gap: (UInt64) -> EventRecord) {
+    func append(_ record: EventRecord, at position: UInt64) {
         let isTrimmed = intake.withLock { intake in
             intake.append(.record(record, position: position))
-            return intake.trim(memory, gap)
+            return intake.trim(memory)
         }
         if isTrimmed { counts.noteSlowLaneOverflow() }
         workers.schedule(self)

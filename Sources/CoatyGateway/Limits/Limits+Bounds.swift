@@ -36,7 +36,7 @@ extension Limits {
             formerly: "resume-memory",
             .bytes,
             in: 0...1 << 40,
-            "Maximum bytes of the replay buffer, a quarter of it for traffic",
+            "Maximum bytes of the replay buffer, a quarter of it for traffic, and in a cluster a quarter for clients of other gateways",
             derivation: "16777216, less if maximum-memory is below 366 MiB",
             atTheBound: "the oldest events are dropped; a client that resumes after them gets a gap",
             \.replayMemory

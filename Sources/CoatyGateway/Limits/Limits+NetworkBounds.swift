@@ -53,6 +53,14 @@ extension Limits {
             \.waitingEvents
         ),
         Bound(
+            "maximum-peer-feeds",
+            .number,
+            in: 0...1_000_000,
+            "Maximum number of feeds that the gateway keeps only for clients of other gateways of its cluster, so that they can resume here",
+            atTheBound: "a client of another gateway that resumes here gets a gap",
+            \.peerFeeds
+        ),
+        Bound(
             "maximum-raw-connections",
             .number,
             in: 1...100,

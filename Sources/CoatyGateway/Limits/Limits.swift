@@ -67,6 +67,8 @@ struct Limits: Sendable {
     /// Queued events of a feed: about two seconds of a busy network, because a single large event can delay all others
     /// for a fraction of a second.
     var waitingEvents = 16_384
+    /// Feeds that are kept only for the clients of other gateways of a cluster.
+    var peerFeeds = 1000
     /// Queued events of a subscription.
     var buffer = 4096
     /// Bytes of the queued events of a connection.

@@ -118,7 +118,7 @@ import Testing
 
         // The replay buffer keeps ten events; earlier ones are a gap, and this connection has not dropped them.
         let since = try #require(try transport.delivered.first { $0.event == 11 }?.cursor)
-        let resumed = subscription("resumed", on: outbound) { $0.since = since }
+        let resumed = subscription("resumed", on: outbound) { $0.since = .plain(since) }
         transport.setRoom(2)
         feed.add(resumed)
         try await untilTrue("all but two waits") { transport.frames.count == 21 + 2 }
@@ -143,7 +143,7 @@ import Testing
         _ = connections.add(outbound, .webSocket, from: "")
         let since = try #require(try probe.delivered.first { $0.event == 11 }?.cursor)
         transport.setRoom(1)
-        let slow = subscription("slow", on: outbound) { ($0.since, $0.buffer) = (since, 2) }
+        let slow = subscription("slow", on: outbound) { ($0.since, $0.buffer) = (.plain(since), 2) }
         feed.add(slow)
         try await untilTrue("it has begun") { transport.frames.count == 1 }
         for number in 16...40 { feed.deliver(try Made.event(1, number)) }

@@ -84,7 +84,7 @@ extension OutboundQueueTests {
                 let transport = SteeredTransport()
                 if isTaken { transport.sendLater() }
                 let outbound = OutboundQueue(transport, of: account)
-                feed.add(outbound.open(id: "a", options: Made.options { $0.since = since }))
+                feed.add(outbound.open(id: "a", options: Made.options { $0.since = since.map(ClientCursor.plain) }))
                 try await untilTrue("it has begun") { try transport.delivered.contains { $0.content == .ok } }
                 clients.append((account, transport))
                 if !isTaken { transport.setRoom(0) }
@@ -134,7 +134,7 @@ extension OutboundQueueTests {
         for number in 1...5 { feed.deliver(try Made.event(1, number, padding: number == 5 ? 0 : 1000)) }
         let others = try account.charge(ClientAccount.memoryLimit - 1000)
         let second = SteeredTransport()
-        feed.add(OutboundQueue(second, of: account).open(id: "b", options: Made.options { $0.since = cursor }))
+        feed.add(OutboundQueue(second, of: account).open(id: "b", options: Made.options { $0.since = .plain(cursor) }))
         try await untilTrue("all is delivered") { try second.delivered.last?.content == .event(5) }
         #expect(try second.delivered.map(\.content) == [.ok, .gap(4), .event(5)])
         withExtendedLifetime(others) {}

@@ -104,7 +104,9 @@ extension FeedHub {
         _ manager: CommunicationManager,
         _ objects: ObjectRegistry,
         _ options: CommunicationOptions,
-        resumeWindow: Duration
+        resumeWindow: Duration,
+        limits: Limits = Made.limits,
+        cluster: ClusterCursors? = nil
     ) async {
         let log = Logger(label: "test")
         await self.init(
@@ -113,10 +115,11 @@ extension FeedHub {
             routing: RoutingAdmin(manager: manager, routers: [], feed: RoutingFeed()),
             objects: objects,
             resumeWindow: resumeWindow,
-            limits: Made.limits,
-            sessions: TrafficSessions(feeds: Made.limits[.brokerConnections].total),
+            limits: limits,
+            sessions: TrafficSessions(feeds: limits[.brokerConnections].total),
             rawSessions: RawSessions(maximum: 1, open: manager.openRawSession),
             workers: ClosesOutboundQueues.made.workers,
+            cluster: cluster,
             logger: log
         )
     }
@@ -280,12 +283,13 @@ extension FeedCounts {
 }
 
 extension Feed {
-    convenience init(isResumable: Bool, memory: ReplayBuffer) {
+    convenience init(isResumable: Bool, memory: ReplayBuffer, places: FeedPlaces? = nil) {
         self.init(
             isResumable: isResumable,
             memory: memory,
             workers: ClosesOutboundQueues.made.workers,
-            counts: FeedCounts(logger: Logger(label: "test"))
+            counts: FeedCounts(logger: Logger(label: "test")),
+            places: places
         )
     }
 }

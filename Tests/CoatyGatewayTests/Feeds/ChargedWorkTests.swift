@@ -38,7 +38,9 @@ import Testing
         }
         let subscription = OutboundQueue(transport).open(
             id: "s",
-            options: Made.options { ($0.since, $0.filter, $0.fields) = (since, condition, tree) }
+            options: Made.options {
+                ($0.since, $0.filter, $0.fields) = (since.map(ClientCursor.plain), condition, tree)
+            }
         )
         subscription.charge(work)
         feed.add(subscription)

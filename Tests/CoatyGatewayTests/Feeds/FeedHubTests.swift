@@ -51,7 +51,7 @@ import Testing
     }
 
     private func subscription(_ id: String, since: FeedCursor? = nil) -> ClientSubscription {
-        outbound.open(id: id, options: Made.options { $0.since = since })
+        outbound.open(id: id, options: Made.options { $0.since = since.map(ClientCursor.plain) })
     }
 
     @Test func equalSubscriptionsShareAFeed() async throws {

@@ -37,7 +37,7 @@ import Testing
             subscription = outbound.open(id: "s", options: options, wanted: nil, view: view)
             if let work { subscription.charge(work) }
             isFiltered = options.filter != nil
-            since = options.since
+            if case .plain(let cursor)? = options.since { since = cursor } else { since = nil }
             views = [(0, view != nil)]
         }
     }
@@ -94,7 +94,7 @@ import Testing
         }
         func join(since: FeedCursor?) {
             let options = Made.options {
-                $0.since = since
+                $0.since = since.map(ClientCursor.plain)
                 $0.filter = Bool.random(using: &random) ? filters.randomElement(using: &random) : nil
                 $0.buffer = Int.random(in: 1...2, using: &random) == 1 ? 4096 : Int.random(in: 1...10, using: &random)
             }
@@ -225,7 +225,7 @@ import Testing
         #expect(frames[1].cursor?.position == UInt64(first - 1))
         #expect(try late.transport.delivered.map(\.content) == [.ok, .event(count + 1)])
         // The replay buffer has the dropped events.
-        let resuming = Client(workers, Made.options { $0.since = frames[0].cursor }, nil)
+        let resuming = Client(workers, Made.options { $0.since = frames[0].cursor.map(ClientCursor.plain) }, nil)
         feed.add(resuming.subscription)
         try await untilTrue("everything is replayed") {
             try resuming.transport.delivered.compactMap(\.event) == Array(1...count + 1)

@@ -65,7 +65,7 @@ extension FeedTests {
             for transport in transports {
                 group.addTask {
                     let outbound = OutboundQueue(transport)
-                    feed.add(outbound.open(id: "l", options: Made.options { $0.since = first }))
+                    feed.add(outbound.open(id: "l", options: Made.options { $0.since = .plain(first) }))
                 }
             }
         }

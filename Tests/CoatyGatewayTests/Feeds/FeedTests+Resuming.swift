@@ -71,7 +71,11 @@ extension FeedTests {
         feed.add(try subscription("c", since: try cursor(15), filter: #"["n",["GreaterThan",38]]"#))
         feed.add(try subscription("d", since: try cursor(30)))
         feed.add(
-            outbound.open(id: "e", options: Made.options { $0.since = try? cursor(15) }, wanted: .objects(.core(.Task)))
+            outbound.open(
+                id: "e",
+                options: Made.options { $0.since = (try? cursor(15)).map(ClientCursor.plain) },
+                wanted: .objects(.core(.Task))
+            )
         )
         let kept = (31...40).map { DeliveredFrame.Content.event($0) }
         try await expect("b", [.ok, .gap(15)] + kept)

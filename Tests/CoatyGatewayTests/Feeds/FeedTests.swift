@@ -23,7 +23,7 @@ import Testing
 
     func subscription(_ id: String, since: FeedCursor? = nil, filter: String? = nil) throws -> ClientSubscription {
         var options = SubscriptionOptions()
-        options.since = since
+        options.since = since.map(ClientCursor.plain)
         options.filter = try filter.map(Made.condition)
         return outbound.open(id: id, options: options)
     }

@@ -79,7 +79,7 @@ import Testing
         let transport = SteeredTransport(room: 0)
         let outbound = OutboundQueue(transport)
         let filter = isFiltered ? try Made.condition(#"["w",["Equals",true]]"#) : nil
-        let options = Made.options { ($0.since, $0.filter, $0.buffer) = (since, filter, 4096) }
+        let options = Made.options { ($0.since, $0.filter, $0.buffer) = (.plain(since), filter, 4096) }
         feed.add(outbound.open(id: "a", options: options))
         for _ in 0..<400 {
             switch Int.random(in: 0..<20, using: &random) {
@@ -182,7 +182,7 @@ import Testing
         for number in 1...2000 { feed.deliver(try Made.event(1, number)) }
         feed.add(outbound.open(id: "live"))
         try await settled()
-        let options = Made.options { $0.since = since }
+        let options = Made.options { $0.since = .plain(since) }
         transport.setRoom(0)
         feed.add(outbound.open(id: "behind", options: options))
         for number in 2001...2100 { feed.deliver(try Made.event(1, number)) }

@@ -141,7 +141,7 @@ import Testing
             #expect(String(decoding: text, as: UTF8.self) == #"{"name":3,"a":{"b":1}}"#)
             #expect(options.throttle?.interval == .milliseconds(250))
             #expect(options.buffer == 4096 && options.overflow == .latest && options.encoding == .binary)
-            #expect(options.since == FeedCursor(epoch: 10, position: 7))
+            #expect(options.since == .plain(FeedCursor(epoch: 10, position: 7)))
         }
     }
 

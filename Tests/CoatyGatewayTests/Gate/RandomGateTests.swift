@@ -172,7 +172,7 @@ final class ObservedSubscription {
     func start(_ scene: GateScene, since: FeedCursor? = nil) throws {
         let permitted = try scene.gate.perform(Observe(observation: observation), by: .token(token))
         var options = SubscriptionOptions()
-        options.since = since
+        options.since = since.map(ClientCursor.plain)
         options.buffer = Limits().buffer
         let subscription = outbound.open(id: "s", options: options, wanted: observation, view: permitted.view)
         cancel = permitted.start(subscription)

@@ -57,6 +57,13 @@ final class Peers: Component {
         var online: (period: Int, since: Duration)?
         var observations: [Subscription] = []
         var task: Task<Void, Never>?
+
+        /// Forgets the copies of a gateway that has left. If it comes back, it sends its parts as a whole.
+        mutating func forgetCopies(of id: CoatyUUID) {
+            for peer in table.peers.values where peer.id == id {
+                for name in parts.keys { parts[name]?.copies[peer.session] = nil }
+            }
+        }
     }
 
     /// The id of this gateway's identity.
@@ -373,6 +380,7 @@ final class Peers: Component {
         guard !changes.isEmpty else { return }
         let parts = state.withLock { state in
             state.isDue = true
+            for case .left(let id) in changes { state.forgetCopies(of: id) }
             return state.parts.values.map(\.part)
         }
         for change in changes {

@@ -178,6 +178,11 @@ extension Metrics {
         add { text in
             let streams = feeds.streams.statistics
             text.gauge("feeds", "Feeds. Equal subscriptions share a feed.", feeds.count)
+            text.gauge(
+                "mirrored_feeds",
+                "Feeds that are kept only for clients of other gateways of the cluster, in addition to `feeds`.",
+                feeds.mirrorCount
+            )
             text.gauge("subscriptions", "Subscriptions of clients.", streams.subscriptions)
             text.gauge("stream_connections", "Connections that have subscriptions.", streams.connections)
             text.counter("events_delivered_total", "Events handed to the connections of clients.", streams.delivered)
@@ -211,7 +216,7 @@ extension Metrics {
             )
             text.counter(
                 "replays_total",
-                "Resumed subscriptions by outcome: complete, gap (the oldest events were no longer stored), or unknown (the cursor was not valid).",
+                "Resumed subscriptions by outcome: complete, peer (complete after the cursor of another gateway), gap (the oldest events were no longer stored), or unknown (the cursor was not valid).",
                 FeedCounts.Replay.allCases.map { ([("outcome", "\($0)")], Double(feeds.counts.replays($0))) }
             )
             text.gauge("queued_events", "Events queued for slow clients.", streams.queued)

@@ -161,6 +161,28 @@ struct CompactToken: Sendable {
 
 /// Base64 with the URL alphabet and without padding (RFC 7515, appendix C).
 enum Base64URL {
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
+    static func encode(_ bytes: [UInt8]) -> String {
+        String(unsafeUninitializedCapacity: (bytes.count * 4 + 2) / 3) { text in
+            var (buffer, bits, count): (UInt32, UInt32, Int) = (0, 0, 0)
+            func append(_ value: UInt32) {
+                text[count] = alphabet[Int(value & 63)]
+                count += 1
+            }
+            for byte in bytes {
+                buffer = buffer << 8 | UInt32(byte)
+                bits += 8
+                while bits >= 6 {
+                    bits -= 6
+                    append(buffer >> bits)
+                }
+            }
+            if bits > 0 { append(buffer << (6 - bits)) }
+            return count
+        }
+    }
+
     /// Returns nil if the text contains other characters, or has an impossible length.
     static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         guard text.count % 4 != 1 else { return nil }
