@@ -3,9 +3,8 @@
 import signal
 import time
 
-from fault import FLIGHT, KEEPALIVE, RECONNECT_LIMIT
+from fault import FLIGHT, NOTICE_LIMIT, RECONNECT_LIMIT
 from table import row
-from fault import FLIGHT, NOTICE_LIMIT, RECONNECT_LIMIT, row
 
 # The requests that the gateway refuses while it is offline, and publications when its queue is full.
 FULL = ("503 queue-full", "429 queue-full")

@@ -7,9 +7,8 @@ import socket
 import subprocess
 import time
 
-from fault import KEEPALIVE
+from fault import NOTICE_LIMIT
 from table import row
-from fault import NOTICE_LIMIT, row
 
 NAME = "broker.test"
 
