@@ -94,8 +94,13 @@ final class PeerNodes: PeerPart {
 
     /// Returns the node with an id at another gateway.
     func other(_ id: CoatyUUID) -> (gateway: CoatyUUID, record: Record)? {
-        let other = state.withLock { $0.records.other(id) }
-        return other.flatMap { peers.live.contains($0.gateway) ? $0 : nil }
+        let live = peers.live
+        return state.withLock { state in
+            for gateway in live {
+                if let record = state.records.others[gateway]?[id] { return (gateway, record) }
+            }
+            return nil
+        }
     }
 
     /// Renews the lease of a node at another gateway.
@@ -141,10 +146,7 @@ final class PeerNodes: PeerPart {
         let taken = state.withLock { state in
             state.records.receive(piece, replacesAll: replacesAll, from: peer)
             let records = state.records.others[peer] ?? [:]
-            // What it has taken over is no longer an orphan.
-            for gateway in state.orphaned where gateway != peer {
-                state.records.others[gateway] = state.records.others[gateway]?.filter { records[$0.key] == nil }
-            }
+            for gateway in state.orphaned where gateway != peer { state.records.removeTaken(from: gateway) }
             return records.filter { id, record in
                 guard let own = state.records.own[id] else { return false }
                 // If two gateways have taken it over at the same time, the one with the lower id keeps it.
@@ -176,6 +178,7 @@ final class PeerNodes: PeerPart {
             state.withLock { state in
                 state.records.others = state.records.others.filter { known.contains($0.key) }
                 state.orphaned = state.orphaned.intersection(known)
+                state.records.removeTaken(from: id)
                 if state.records.others[id]?.isEmpty == false { state.orphaned.insert(id) }
             }
             takeOver()

@@ -87,11 +87,7 @@ final class PeerObjects: PeerPart {
     func receive(_ piece: JSONView, replacesAll: Bool, from peer: CoatyUUID) {
         state.withLock { state in
             state.records.receive(piece, replacesAll: replacesAll, from: peer)
-            // What it has taken over is no longer an orphan.
-            let records = state.records.others[peer] ?? [:]
-            for gateway in state.orphaned where gateway != peer {
-                state.records.others[gateway] = state.records.others[gateway]?.filter { records[$0.key] == nil }
-            }
+            for gateway in state.orphaned where gateway != peer { state.records.removeTaken(from: gateway) }
         }
     }
 
@@ -105,6 +101,7 @@ final class PeerObjects: PeerPart {
                 state.adopted = state.adopted.filter { known.contains($0.value) }
                 state.records.others = state.records.others.filter { known.contains($0.key) }
                 state.orphaned = state.orphaned.intersection(known)
+                state.records.removeTaken(from: id)
                 if state.records.others[id]?.isEmpty == false { state.orphaned.insert(id) }
             }
             adoptNext()

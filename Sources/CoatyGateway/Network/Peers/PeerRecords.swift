@@ -74,11 +74,12 @@ struct PeerRecords<Record: Codable & Sendable & Equatable>: Sendable {
         others[peer] = records
     }
 
-    /// Returns the first record about a thing at another gateway.
-    func other(_ id: CoatyUUID) -> (gateway: CoatyUUID, record: Record)? {
-        for (gateway, records) in others {
-            if let record = records[id] { return (gateway, record) }
+    /// Removes the records of a gateway that has left about what the remaining gateways have, because they have taken it
+    /// over.
+    mutating func removeTaken(from gateway: CoatyUUID) {
+        guard let records = others[gateway] else { return }
+        others[gateway] = records.filter { id, _ in
+            own[id] == nil && !others.contains { $0.key != gateway && $0.value[id] != nil }
         }
-        return nil
     }
 }
