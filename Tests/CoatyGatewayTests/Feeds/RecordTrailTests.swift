@@ -4,7 +4,7 @@ import Testing
 @testable import CoatyGateway
 
 /// The search for the place of another gateway's cursor, with random sequences that two gateways receive.
-@Suite struct RecordTrailTests {
+@Suite(.exclusive) struct RecordTrailTests {
     private static let windows = WindowHash(base: 0x1234_5678_9ABC_DEF0)
 
     /// One gateway: its trail, and what is true about it.
