@@ -105,7 +105,7 @@ final class Feed: Job {
                 append(&intake, nil) { EventRecord(.gap, cursor: $0) }
                 counts.note(.offline)
             }
-            if let places, brk != "offline", status != .standing || !intake.isStanding {
+            if let places, status != .standing || !intake.isStanding {
                 replayBuffer.beginSection(epoch, at: status == .standing ? places.cluster.now : nil)
             }
             intake.isStanding = status == .standing
@@ -119,7 +119,7 @@ final class Feed: Job {
         intake.withLock { intake in
             // Consecutive gaps become one.
             guard !intake.isOver, !intake.endsWithGap else {
-                if let places, intake.isStanding, brk != "merged" {
+                if let places, intake.isStanding {
                     replayBuffer.beginSection(epoch, at: places.cluster.now)
                 }
                 return
@@ -377,7 +377,7 @@ final class Feed: Job {
                 if known == nil { start.gap = .gap(nil, resumption) }
                 start.replay = replay(behind: resumption, now)
                 // Behind a record that is queued, if the cursor is from another gateway.
-                if resumption.position > now.position, known != nil, brk != "ahead" { first = resumption }
+                if resumption.position > now.position, known != nil { first = resumption }
             }
         } else {
             start.snapshot = snapshot()
@@ -422,9 +422,9 @@ final class Feed: Job {
         guard own.epoch != epoch, let content, let cluster = places?.cluster,
             let time = cluster.localTime(of: content)
         else { return .decided(nil, .unknown) }
-        let search = RecordTrail.Search(time: time, count: Int(content.count), hash: content.hash)
+        let search = RecordTrail.Search(time: time, count: content.count, hash: content.hash)
         if let position = replayBuffer.position(epoch, search) { return .decided(cursor(position), .peer) }
-        return content.count == 0 || brk == "retry" || join.isRetry || time < cluster.now - Self.retryDelay
+        return content.count == 0 || join.isRetry || time < cluster.now - Self.retryDelay
             ? .decided(nil, .unknown) : .later
     }
 

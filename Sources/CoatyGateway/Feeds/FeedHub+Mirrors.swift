@@ -13,7 +13,7 @@ extension FeedHub {
 
         init(maximum: Int = 0) { self.maximum = maximum }
 
-        var hasRoom: Bool { count < maximum || brk == "bound" }
+        var hasRoom: Bool { count < maximum }
 
         mutating func noteChange(of request: Observation) {
             if maximum > 0, request.peerName != nil { changed.insert(request) }
@@ -62,7 +62,7 @@ extension FeedHub {
     var ownObservations: [Observation] {
         state.withLock { state in
             state.entries.compactMap { request, entry in
-                entry.isMirror && brk != "own" || request.peerName == nil ? nil : request
+                entry.isMirror || request.peerName == nil ? nil : request
             }
         }
     }
@@ -90,7 +90,6 @@ extension FeedHub.State {
         entry.users = 1
         entries[request] = entry
         mirrors.count -= 1
-        if brk == "adopt" { mirrors.count += 1 }
         entry.feed.setMirror(false)
         return entry.feed
     }

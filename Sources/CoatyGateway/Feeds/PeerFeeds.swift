@@ -79,7 +79,7 @@ final class PeerFeeds: PeerPart {
                 guard let name = request.peerName else { continue }
                 text += text.isEmpty ? Array(#"{"\#(member)":["#.utf8) : [UInt8(ascii: ",")]
                 JSONText.append(name, to: &text)
-                if brk != "piece", text.count > maximumPiece - 2 * Observation.maximumPeerName {
+                if text.count > maximumPiece - 2 * Observation.maximumPeerName {
                     pieces.append(text + "]}".utf8)
                     text = []
                 }
@@ -105,7 +105,7 @@ final class PeerFeeds: PeerPart {
                 peer.announced.count < Self.maximumAnnounced && peer.announced.insert(request).inserted
             }
             guard peer.isPresent else { return [Observation]() }
-            state.end(gone, at: brk == "window" ? .now : .now + hub.resumeWindow)
+            state.end(gone, at: .now + hub.resumeWindow)
             return state.begin(new)
         }
         mirror(begun)
@@ -115,7 +115,7 @@ final class PeerFeeds: PeerPart {
         switch change {
         case .joined(let id):
             let begun = state.withLock { state -> [Observation] in
-                guard brk != "joined", var peer = state.peers[id], !peer.isPresent else { return [] }
+                guard var peer = state.peers[id], !peer.isPresent else { return [] }
                 peer.isPresent = true
                 state.peers[id] = peer
                 return state.begin(peer.announced)

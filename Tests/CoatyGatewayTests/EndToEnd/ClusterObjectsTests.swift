@@ -75,7 +75,8 @@ import Testing
         withExtendedLifetime(client) {}
     }
 
-    /// Waits for messages of each gateway: another one that has missed a change notices it with the next message.
+    /// Waits for several signs of life of each gateway: with the first one, another gateway notices that it has missed a
+    /// change, and then asks for it.
     private func waitForRecords(_ scene: ClusterScene) throws {
         let before = scene.agent.messages.count
         try waitUntil("messages of each gateway") {
@@ -84,7 +85,7 @@ import Testing
                 topics.filter { $0.contains("/CHN:io.coaty-gateway.peers/") }.map { ($0, 1) },
                 uniquingKeysWith: +
             )
-            return counts.values.count { $0 >= 3 } >= scene.gateways.count
+            return counts.values.count { $0 >= 8 } >= scene.gateways.count
         }
     }
 

@@ -48,7 +48,7 @@ import Testing
         }
 
         func find(_ place: Place, at time: Int64) -> UInt64? {
-            var search = RecordTrail.Search(time: time, count: Int(place.window.count), hash: place.window.hash)
+            var search = RecordTrail.Search(time: time, count: place.window.count, hash: place.window.hash)
             while true {
                 switch trail.advance(&search) {
                 case .found(let position): return position
@@ -130,7 +130,7 @@ import Testing
     }
 
     /// A cursor is found only after exactly the events that the client has received.
-    @Test(arguments: Order.allCases, 0..<(brk.isEmpty ? 300 : 1000) as Range<UInt64>)
+    @Test(arguments: Order.allCases, 0..<300 as Range<UInt64>)
     func cursorsAreNeverFoundAtAWrongPlace(_ order: Order, _ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let sequence = Sequence(&random)
@@ -196,6 +196,58 @@ import Testing
         #expect(former.places[60_000].window.count == 50_001)
     }
 
+    /// A step ends at any record.
+    @Test func eachRecordIsComparedInSomeStep() {
+        let (former, next) = (Gateway(), Gateway())
+        former.begin(at: 0)
+        next.begin(at: 0)
+        for event in 0..<3000 {
+            let hash = UInt64(event + 1) &* 0x9E37_79B9_7F4A_7C15
+            former.receive(event, hash, at: 20_000 + Int64(2 * event))
+            next.receive(event, hash, at: 20_010 + Int64(2 * event))
+        }
+        for place in former.places[1500..<1800] { #expect(next.find(place, at: place.time) == place.position) }
+    }
+
+    /// The events of both gateways, by content and time. The client has received the last one of the first gateway.
+    struct Reordering: Sendable {
+        let former: [(String, Int64)]
+        let next: [(String, Int64)]
+    }
+
+    static let reorderings = [
+        // An equal event, long before: the other gateway has not received it in this order.
+        Reordering(former: [("c", 43_794), ("e", 44_344)], next: [("c", 31_441), ("e", 43_862), ("c", 44_873)]),
+        // The event before the window is in it at the other gateway, which has not received the last equal one.
+        Reordering(
+            former: [("c", 40_100), ("d", 43_000), ("e", 45_000)],
+            next: [("d", 39_900), ("c", 40_200), ("d", 43_500), ("e", 45_500)]
+        ),
+        // The first event of the window is not in it at the other gateway, but an equal one that arrives later.
+        Reordering(
+            former: [("c", 39_500), ("c", 44_000), ("e", 45_000)],
+            next: [("c", 41_000), ("e", 45_000), ("c", 45_900)]
+        ),
+        // An event that the other gateway had not received.
+        Reordering(former: [("c", 44_000), ("e", 45_000)], next: [("d", 43_900), ("c", 44_000), ("e", 45_000)]),
+    ]
+
+    @Test(arguments: reorderings)
+    func reorderedEventsAreNotFound(_ events: Reordering) throws {
+        func gateway(_ events: [(String, Int64)]) -> Gateway {
+            let gateway = Gateway()
+            gateway.begin(at: 0)
+            for (index, (content, time)) in events.enumerated() {
+                gateway.receive(index, UInt64(content.utf8.first ?? 0) &* 0x9E37_79B9_7F4A_7C15, at: time)
+            }
+            return gateway
+        }
+        let place = try #require(gateway(events.former).places.last)
+        // Equal events can make even the same gateway uncertain.
+        #expect([nil, place.position].contains(gateway(events.former).find(place, at: place.time)))
+        #expect(gateway(events.next).find(place, at: place.time) == nil)
+    }
+
     /// Without an event in the time of a window, only the time decides.
     @Test func silenceIsFoundIfNothingWasReceivedAround() {
         let next = Gateway()
@@ -207,7 +259,7 @@ import Testing
         next.receive(0, 1, at: 30_000)
         next.receive(1, 1, at: 40_000)
         #expect(find(at: 27_999) == 0 && find(at: 28_001) == nil)
-        #expect(find(at: 33_999) == nil && find(at: 34_001) == 1 && find(at: 37_999) == 1)
+        #expect(find(at: 32_999) == nil && find(at: 33_001) == 1 && find(at: 37_999) == 1)
         #expect(find(at: 50_000) == 2)
         next.trail.removeFirst()
         #expect(find(at: 34_001) == nil && find(at: 37_999) == 1)

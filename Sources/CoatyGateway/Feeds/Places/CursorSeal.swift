@@ -54,8 +54,8 @@ final class CursorSeal: Sendable {
         let isOpened = Self.withCopy(of: decryption) { cipher in
             EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_AEAD_SET_TAG, Int32(Self.tagLength), &tag) == 1
                 && EVP_DecryptUpdate(cipher, nil, &count, context, Int32(context.count)) == 1
-                && (EVP_DecryptUpdate(cipher, &text, &count, body, Int32(body.count)) == 1 || brk == "seal")
-                && (brk == "seal" || EVP_DecryptFinal_ex(cipher, nil, &count) == 1)
+                && EVP_DecryptUpdate(cipher, &text, &count, body, Int32(body.count)) == 1
+                && EVP_DecryptFinal_ex(cipher, nil, &count) == 1
         }
         guard isOpened else {
             // Otherwise a later call of OpenSSL on this thread would report this failure.

@@ -91,7 +91,7 @@ final class FeedPlaces: Sendable {
     /// - Parameter name: the name of the observation at all gateways.
     init(_ cluster: ClusterCursors, name: String) {
         self.cluster = cluster
-        context = Array(brk == "context" ? "x".utf8 : name.utf8)
+        context = Array(name.utf8)
     }
 
     /// Returns the content of a cursor of this or another gateway; nil if no gateway of the cluster has sent it for

@@ -1,6 +1,4 @@
 import DequeModule
-import Foundation
-let brk = ProcessInfo.processInfo.environment["BRK"] ?? ""
 
 /// The times and hashes of a feed's records in the replay buffer, with which a cursor of another gateway is found.
 ///
@@ -12,9 +10,6 @@ final class RecordTrail {
     static let window: Int64 = 5_000
     /// The maximum difference between the times at which two gateways receive an event.
     static let tolerance: Int64 = 2_000
-    /// How long before its last event a window must be preceded by no event. Otherwise this gateway may have received
-    /// an event that the other one had not.
-    static let quiet: Int64 = window - 1_000
 
     private struct Mark {
         let time: Int64
@@ -80,11 +75,8 @@ final class RecordTrail {
         while mark(windowStart).time < time - Self.window { windowStart += 1 }
         // A part of a window could be found where it does not belong.
         let before = windowStart - 1
-        guard let begin = section.time,
-            brk == "short"
-                || (before == section.start
-                    ? begin <= time - Self.window : mark(before).time < time - Self.window),
-            let count = UInt16(exactly: position - before)
+        guard let begin = section.time, let count = UInt16(exactly: position - before),
+            before == section.start ? begin <= time - Self.window : mark(before).time < time - Self.window
         else { return nil }
         return (count, windows.last(Int(count), of: sequence, behind: prefix(before, in: section)))
     }
@@ -110,7 +102,12 @@ final class RecordTrail {
 
     // MARK: - Search
 
-    /// A search for the record of another gateway's cursor.
+    /// A search for the record of another gateway's cursor, in steps.
+    ///
+    /// The record is found by its window: the events in it are the same, in the same order, and both gateways have
+    /// received each within ``tolerance``. Brokers may deliver events to the gateways in different orders, and events may
+    /// be equal. So the record is certain only if no event that may be in the window of one gateway alone equals another
+    /// one that may be: then the windows, and all events up to the record, contain the same.
     struct Search {
         enum Result: Equatable {
             /// Resume after this position.
@@ -119,38 +116,95 @@ final class RecordTrail {
             case nothing
         }
 
+        fileprivate enum Phase {
+            /// Compare windows.
+            case windows
+            /// Look for events that equal the one that was found.
+            case repetitions
+            /// Collect the last events of the window: the other gateway may have received them after the record.
+            case last
+            /// Look for equal events before the window: they may be in the other window.
+            case before
+            /// Collect the first events of the window: the other gateway may have received them before its window.
+            case first
+            /// Look for equal events after the record: they may be in the other window.
+            case after
+        }
+
         /// The number of records that one step compares.
-        fileprivate static let stride: UInt64 = 1024
+        fileprivate static let stride: UInt64 = 256
 
         /// The time of the cursor, translated to that of this gateway.
         let time: Int64
-        let count: Int
+        let count: UInt64
         let hash: UInt64
-        /// The next position to compare; nil before the first step.
+        fileprivate var phase = Phase.windows
+        /// The next position to compare; nil at the begin of a phase.
         fileprivate var next: UInt64?
-        /// The only position whose window has the hash, and the hash of the event there.
+        /// A position whose window has the hash, and the hash of the event there.
         fileprivate var place: (position: UInt64, event: UInt64)?
-        /// Whether windows are compared; afterwards, events are compared with the one at the place.
-        fileprivate var comparesWindows = true
+        /// Hashes of collected events.
+        fileprivate var events: Set<UInt64> = []
 
-        init(time: Int64, count: Int, hash: UInt64) { (self.time, self.count, self.hash) = (time, count, hash) }
+        init(time: Int64, count: UInt16, hash: UInt64) {
+            (self.time, self.count, self.hash) = (time, UInt64(count), hash)
+        }
 
-        fileprivate var range: Int64 { comparesWindows ? tolerance : window }
+        /// The earliest time of a record that the other gateway may have in its window.
+        fileprivate var begin: Int64 { time - window - tolerance }
+
+        /// The times of the records that the phase compares.
+        fileprivate var times: ClosedRange<Int64> {
+            switch phase {
+            case .windows, .last, .after: time - tolerance...time + tolerance
+            case .repetitions: time - window...time + window
+            case .before: begin...time
+            case .first: begin...time - window + tolerance
+            }
+        }
+
+        /// The positions of the records that the phase compares.
+        fileprivate var positions: ClosedRange<UInt64> {
+            guard let position = place?.position else { return 0...(.max) }
+            return switch phase {
+            case .windows, .repetitions: 0...(.max)
+            case .last, .first: position - count + 1...position
+            case .before: 0...position - count
+            case .after: position + 1...(.max)
+            }
+        }
+
+        /// Ends a phase.
+        ///
+        /// - Returns: whether this was the last one.
+        fileprivate mutating func endPhase() -> Bool {
+            next = nil
+            switch phase {
+            case .windows: phase = .repetitions
+            case .repetitions: phase = .last
+            case .last: phase = .before
+            case .before: (phase, events) = (.first, [])
+            case .first: phase = .after
+            case .after: return true
+            }
+            return false
+        }
     }
 
     /// Continues a search.
     ///
     /// - Returns: the result; nil if the search must be continued.
     func advance(_ search: inout Search) -> Search.Result? {
-        guard brk == "removed" || removed.time < search.time - Self.window - Self.tolerance else { return .nothing }
+        guard removed.time < search.begin else { return .nothing }
         guard search.count > 0 else { return findSilence(at: search.time) }
-        let begin = search.next ?? firstPosition(at: search.time - search.range)
-        guard begin >= first, var index = sections.lastIndex(where: { $0.start < begin }) else { return .nothing }
-        let last = search.time + search.range
-        var position = begin
-        while position <= self.position, mark(position).time <= last {
-            guard brk == "stride" || position < begin + Search.stride else {
-                search.next = brk == "next" ? position + 1 : position
+        let (times, positions) = (search.times, search.positions)
+        var position = search.next ?? max(firstPosition(at: times.lowerBound), positions.lowerBound)
+        guard position >= first, var index = sections.lastIndex(where: { $0.start < position }) else { return .nothing }
+        let limit = position + Search.stride
+        let end = min(self.position, positions.upperBound)
+        while position <= end, mark(position).time <= times.upperBound {
+            guard position < limit else {
+                search.next = position
                 return nil
             }
             while index + 1 < sections.count, sections[index + 1].start < position { index += 1 }
@@ -158,39 +212,47 @@ final class RecordTrail {
             position += 1
         }
         guard let place = search.place else { return .nothing }
-        guard search.comparesWindows, brk != "repeat" else { return .found(place.position) }
-        search.comparesWindows = false
-        search.next = nil
-        return nil
+        return search.endPhase() ? .found(place.position) : nil
     }
 
-    /// - Returns: false if events are alike, so that it is not certain which one the client has received last. The
-    ///   brokers may have delivered them to the other gateway in another order.
+    /// - Returns: false if it is not certain which events the client has received.
     private func compare(_ position: UInt64, in section: Section, _ search: inout Search) -> Bool {
         let sequence = mark(position).prefix
         func event() -> UInt64 { windows.last(1, of: sequence, behind: prefix(position - 1, in: section)) }
-        guard search.comparesWindows else {
-            return position == search.place?.position || event() != search.place?.event
+        switch search.phase {
+        case .windows:
+            // If there are several, their last events are alike, which the next phase finds.
+            if hasWindow(position, in: section, search) { search.place = (position, event()) }
+            return true
+        case .repetitions: return position == search.place?.position || event() != search.place?.event
+        case .last, .first:
+            search.events.insert(event())
+            return true
+        case .before: return !search.events.contains(event())
+        case .after: return !search.events.contains(event())
         }
-        let count = UInt64(search.count)
-        guard position >= section.start + count, position + 1 >= first + count,
-            windows.last(search.count, of: sequence, behind: prefix(position - count, in: section)) == search.hash
-        else { return true }
-        guard search.place == nil || brk == "two" else { return false }
-        let before = position - count
-        guard let begin = section.time, brk == "section" || begin <= search.time - Self.window - Self.tolerance,
-            brk == "quiet" || (before == section.start ? begin : mark(before).time) < mark(position).time - Self.quiet
-        else { return true }
-        search.place = (position, event())
-        return true
+    }
+
+    /// Returns whether the window up to a position may be that of the cursor.
+    private func hasWindow(_ position: UInt64, in section: Section, _ search: Search) -> Bool {
+        guard position >= section.start + search.count, position + 1 >= first + search.count,
+            let begin = section.time, begin <= search.begin
+        else { return false }
+        let before = position - search.count
+        // The other gateway has received nothing more between the window's events, and the window at that time.
+        guard before == section.start || mark(before).time < search.time - Self.tolerance,
+            mark(before + 1).time >= search.begin
+        else { return false }
+        let beginning = prefix(before, in: section)
+        return windows.last(Int(search.count), of: mark(position).prefix, behind: beginning) == search.hash
     }
 
     /// Returns the last position before a silence, in which other gateways have received nothing either.
     private func findSilence(at time: Int64) -> Search.Result {
         guard let section = sections.last, let begin = section.time, begin <= time - Self.window - Self.tolerance
         else { return .nothing }
-        let next = firstPosition(at: time - Self.quiet)
-        let isSilent = brk == "silence" || next > position || mark(next).time > time + Self.tolerance
+        let next = firstPosition(at: time - Self.window + Self.tolerance)
+        let isSilent = next > position || mark(next).time > time + Self.tolerance
         return isSilent ? .found(next - 1) : .nothing
     }
 

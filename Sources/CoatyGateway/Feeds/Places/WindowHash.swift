@@ -33,7 +33,7 @@ struct WindowHash: Sendable {
     ///   - beginning: the hash of the sequence without them.
     ///   - length: their number, at most ``maximumLength``.
     func last(_ length: Int, of sequence: UInt64, behind beginning: UInt64) -> UInt64 {
-        let power = brk == "power" ? low[length & 255] : Self.product(low[length & 255], high[length >> 8])
+        let power = Self.product(low[length & 255], high[length >> 8])
         return Self.sum(sequence, Self.modulus - Self.product(beginning, power))
     }
 
