@@ -48,7 +48,6 @@ final class PeerNodes: PeerPart {
 
     private struct State {
         var records = PeerRecords<Record>()
-        var orphaned: Set<CoatyUUID> = []
     }
 
     /// Maximum time that another gateway has for its answer.
@@ -146,7 +145,6 @@ final class PeerNodes: PeerPart {
         let taken = state.withLock { state in
             state.records.receive(piece, replacesAll: replacesAll, from: peer)
             let records = state.records.others[peer] ?? [:]
-            for gateway in state.orphaned where gateway != peer { state.records.removeTaken(from: gateway) }
             return records.filter { id, record in
                 guard let own = state.records.own[id] else { return false }
                 // If two gateways have taken it over at the same time, the one with the lower id keeps it.
@@ -170,19 +168,8 @@ final class PeerNodes: PeerPart {
     // MARK: - Taking over
 
     func handle(_ change: PeerTable.Change) {
-        switch change {
-        case .joined(let id): state.withLock { _ = $0.orphaned.remove(id) }
-        case .stopping, .missing: return
-        case .left(let id):
-            let known = Set(peers.table.peers.values.map(\.id))
-            state.withLock { state in
-                state.records.others = state.records.others.filter { known.contains($0.key) }
-                state.orphaned = state.orphaned.intersection(known)
-                state.records.removeTaken(from: id)
-                if state.records.others[id]?.isEmpty == false { state.orphaned.insert(id) }
-            }
-            takeOver()
-        }
+        let known = peers.known
+        if state.withLock({ $0.records.handle(change, known: known) }) { takeOver() }
     }
 
     /// Registers the nodes of gateways that have left, as soon as their agents have left, too.
@@ -191,14 +178,14 @@ final class PeerNodes: PeerPart {
         let content = objects.content
         let (orphans, isComplete) = state.withLock { state in
             var orphans: [CoatyUUID: Record] = [:]
-            for gateway in state.orphaned {
+            for gateway in state.records.orphaned {
                 for (id, record) in state.records.others[gateway] ?? [:] where content.object(id) == nil {
                     orphans[id] = record
                     state.records.others[gateway]?[id] = nil
                 }
             }
-            state.orphaned = state.orphaned.filter { state.records.others[$0]?.isEmpty == false }
-            return (orphans, state.orphaned.isEmpty)
+            state.records.removeEmptyOrphans()
+            return (orphans, state.records.orphaned.isEmpty)
         }
         for (id, record) in orphans {
             let next = record.takenOver

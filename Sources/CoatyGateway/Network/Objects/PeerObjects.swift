@@ -26,8 +26,6 @@ final class PeerObjects: PeerPart {
 
     private struct State {
         var records = PeerRecords<Record>()
-        /// The gateways that have left, and whose objects nobody has taken over yet.
-        var orphaned: Set<CoatyUUID> = []
         /// The objects that this gateway has taken over, with the gateways that had advertised them.
         var adopted: [CoatyUUID: CoatyUUID] = [:]
         /// The adopted objects that clients of this gateway have changed or withdrawn since.
@@ -85,27 +83,16 @@ final class PeerObjects: PeerPart {
     }
 
     func receive(_ piece: JSONView, replacesAll: Bool, from peer: CoatyUUID) {
-        state.withLock { state in
-            state.records.receive(piece, replacesAll: replacesAll, from: peer)
-            for gateway in state.orphaned where gateway != peer { state.records.removeTaken(from: gateway) }
-        }
+        state.withLock { $0.records.receive(piece, replacesAll: replacesAll, from: peer) }
     }
 
     func handle(_ change: PeerTable.Change) {
-        switch change {
-        case .joined(let id): state.withLock { _ = $0.orphaned.remove(id) }
-        case .stopping, .missing: return
-        case .left(let id):
-            let known = Set(peers.table.peers.values.map(\.id))
-            state.withLock { state in
-                state.adopted = state.adopted.filter { known.contains($0.value) }
-                state.records.others = state.records.others.filter { known.contains($0.key) }
-                state.orphaned = state.orphaned.intersection(known)
-                state.records.removeTaken(from: id)
-                if state.records.others[id]?.isEmpty == false { state.orphaned.insert(id) }
-            }
-            adoptNext()
+        let known = peers.known
+        let mayAdopt = state.withLock { state in
+            state.adopted = state.adopted.filter { known.contains($0.value) }
+            return state.records.handle(change, known: known)
         }
+        if mayAdopt { adoptNext() }
     }
 
     // MARK: - Taking over
@@ -121,7 +108,7 @@ final class PeerObjects: PeerPart {
         let content = objects.content
         var batch: [(AliveObject, Record, end: Int64?, from: CoatyUUID)] = []
         let isComplete = state.withLock { state in
-            for gateway in state.orphaned {
+            for gateway in state.records.orphaned {
                 let offset = peers.offset(of: gateway) ?? 0
                 for (id, record) in state.records.others[gateway] ?? [:] {
                     guard batch.count < Self.batch else { return false }
@@ -134,8 +121,8 @@ final class PeerObjects: PeerPart {
                     batch.append((object, record, end, gateway))
                 }
                 state.records.others[gateway] = nil
-                state.orphaned.remove(gateway)
             }
+            state.records.removeEmptyOrphans()
             return true
         }
         var failures = 0

@@ -11,6 +11,8 @@ struct PeerRecords<Record: Codable & Sendable & Equatable>: Sendable {
     private(set) var own: [CoatyUUID: Record] = [:]
     /// By the id of the gateway.
     var others: [CoatyUUID: [CoatyUUID: Record]] = [:]
+    /// The gateways that have left, and whose things nobody has taken over yet.
+    private(set) var orphaned: Set<CoatyUUID> = []
     private var changed: Set<CoatyUUID> = []
 
     /// Sets or removes a record.
@@ -72,11 +74,33 @@ struct PeerRecords<Record: Codable & Sendable & Equatable>: Sendable {
             records[id] = record
         }
         others[peer] = records
+        for gateway in orphaned where gateway != peer { removeTaken(from: gateway) }
     }
+
+    /// Handles that another gateway has joined, stops, is missing or has left.
+    ///
+    /// - Parameter known: the gateways that have joined, even if they have left since; the others are forgotten.
+    /// - Returns: whether the things of a gateway may be taken over now.
+    mutating func handle(_ change: PeerTable.Change, known: Set<CoatyUUID>) -> Bool {
+        switch change {
+        case .joined(let id): orphaned.remove(id)
+        case .stopping, .missing: break
+        case .left(let id):
+            others = others.filter { known.contains($0.key) }
+            removeTaken(from: id)
+            orphaned = orphaned.intersection(known)
+            if others[id]?.isEmpty == false { orphaned.insert(id) }
+            return true
+        }
+        return false
+    }
+
+    /// Forgets that there is something to take over from the gateways without records.
+    mutating func removeEmptyOrphans() { orphaned = orphaned.filter { others[$0]?.isEmpty == false } }
 
     /// Removes the records of a gateway that has left about what the remaining gateways have, because they have taken it
     /// over.
-    mutating func removeTaken(from gateway: CoatyUUID) {
+    private mutating func removeTaken(from gateway: CoatyUUID) {
         guard let records = others[gateway] else { return }
         others[gateway] = records.filter { id, _ in
             own[id] == nil && !others.contains { $0.key != gateway && $0.value[id] != nil }

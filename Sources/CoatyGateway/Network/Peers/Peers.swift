@@ -141,6 +141,9 @@ final class Peers: Component {
     /// Returns whether an agent is, or recently was, another gateway of the cluster.
     func knows(_ id: CoatyUUID) -> Bool { state.withLock { $0.table.peers.values.contains { $0.id == id } } }
 
+    /// The ids of the gateways that are, or recently were, in the cluster.
+    var known: Set<CoatyUUID> { state.withLock { Set($0.table.peers.values.map(\.id)) } }
+
     /// Number of messages that this gateway could not read, because another key or program has written them.
     var unreadableMessages: Int { unreadable.load(ordering: .relaxed) }
 
