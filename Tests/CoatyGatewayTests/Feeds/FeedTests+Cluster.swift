@@ -1,4 +1,5 @@
 import Coaty
+import Logging
 import Synchronization
 import TestSupport
 import Testing
@@ -48,6 +49,19 @@ extension FeedTests {
         /// Returns a new feed of the second gateway.
         func lateFeed(_ buffer: ReplayBuffer) -> Feed {
             let feed = Feed(isResumable: true, memory: buffer, places: FeedPlaces(members[1], name: "channelId:c"))
+            feed.update(.standing)
+            return feed
+        }
+
+        /// Returns a new feed of the second gateway, whose turns only the test runs.
+        func idleFeed(_ buffer: ReplayBuffer) -> Feed {
+            let feed = Feed(
+                isResumable: true,
+                memory: buffer,
+                workers: WorkerPool(name: "idle", threads: 1),
+                counts: FeedCounts(logger: Logger(label: "test")),
+                places: FeedPlaces(members[1], name: "channelId:c")
+            )
             feed.update(.standing)
             return feed
         }
@@ -248,5 +262,39 @@ extension FeedTests {
         try deliver(1...6, on: pair)
         try resume("b", try await text("a", .event(2)), on: pair.feeds[1], filter: #"["n",["GreaterThan",4]]"#)
         try await expect("b", [.ok, .event(5), .event(6)])
+    }
+
+    /// Records that are queued behind the subscription are found, too, and delivered once.
+    @Test func queuedRecordsAreDeliveredOnce() async throws {
+        let pair = try Pair(buffer)
+        let idle = pair.idleFeed(buffer)
+        pair.advance(.seconds(20))
+        pair.feeds[0].add(try subscription("a"))
+        try deliver(1...2, on: pair)
+        let second = try await text("a", .event(2))
+        pair.advance(.milliseconds(-1400))
+        try resume("b", second, on: idle)
+        for number in 1...3 {
+            idle.deliver(try event(number))
+            pair.advance(.milliseconds(700))
+        }
+        while case .again = idle.turn() {}
+        try await expect("b", [.ok, .event(3)])
+    }
+
+    /// A gap that joins the previous one counts from the later one.
+    @Test func repeatedGapIsNotForgotten() async throws {
+        let pair = try Pair(buffer)
+        let idle = pair.idleFeed(buffer)
+        pair.feeds[0].add(try subscription("a"))
+        idle.noteGap()
+        pair.advance(.seconds(20))
+        idle.noteGap()
+        for feed in [pair.feeds[0], idle] { feed.deliver(try event(1)) }
+        let first = try await text("a", .event(1))
+        pair.advance(.seconds(1))
+        try resume("b", first, on: idle)
+        while case .again = idle.turn() {}
+        try await expect("b", [.ok, .gap(nil)])
     }
 }

@@ -24,15 +24,12 @@ import Testing
         var gaps: [Int: UInt64] = [:]
         private var position: UInt64 = 0
         private var lost: [Int] = []
-        var times: [Int: Int64] = [:]
-        var log: [String] = []
 
-        func begin(at time: Int64?) { trail.begin(at: time); log.append("begin \(position) \(time ?? -1)") }
+        func begin(at time: Int64?) { trail.begin(at: time) }
 
         func receive(_ event: Int, _ hash: UInt64, at time: Int64) {
             position += 1
             positions[event] = position
-            times[event] = time
             guard let window = trail.append(hash, at: time) else { return }
             places.append(Place(event: event, position: position, time: time, window: window))
         }
@@ -42,7 +39,6 @@ import Testing
         func noteGap(at time: Int64) {
             position += 1
             trail.appendGap(at: time)
-            log.append("gap \(position) \(time)")
             for event in lost { gaps[event] = position }
             lost = []
         }
@@ -153,15 +149,6 @@ import Testing
                 counts[hash] = (missing, repeated)
             }
             let wrong = counts.values.contains { $0.missing > 0 || $0.repeated > 0 }
-            if wrong {
-                print("WRONG", seed, order, place, "found", found, counts)
-                for (e, (t, h)) in sequence.events.enumerated() where abs(t - place.time) < 14_000 {
-                    print(
-                        "  e\(e) h\(h % 1000) t\(t) A \(former.positions[e].map { "\($0)" } ?? "-") gap \(former.gaps[e] ?? 0) at \(former.times[e] ?? 0)  B \(next.positions[e].map { "\($0)" } ?? "-") gap \(next.gaps[e] ?? 0) at \(next.times[e] ?? 0)"
-                    )
-                }
-                print(" begins", former.log, next.log)
-            }
             #expect(!wrong, "\(place) was found at \(found)")
         }
     }
@@ -206,7 +193,7 @@ import Testing
             former.receive(event, hash, at: 20_000 + Int64(2 * event))
             next.receive(event, hash, at: 20_010 + Int64(2 * event))
         }
-        for place in former.places[1500..<1800] { #expect(next.find(place, at: place.time) == place.position) }
+        for place in former.places[..<600] { #expect(next.find(place, at: place.time) == place.position) }
     }
 
     /// The events of both gateways, by content and time. The client has received the last one of the first gateway.
@@ -220,8 +207,8 @@ import Testing
         Reordering(former: [("c", 43_794), ("e", 44_344)], next: [("c", 31_441), ("e", 43_862), ("c", 44_873)]),
         // The event before the window is in it at the other gateway, which has not received the last equal one.
         Reordering(
-            former: [("c", 40_100), ("d", 43_000), ("e", 45_000)],
-            next: [("d", 39_900), ("c", 40_200), ("d", 43_500), ("e", 45_500)]
+            former: [("c", 61_311), ("c", 63_796), ("e", 65_045)],
+            next: [("c", 60_734), ("c", 62_666), ("c", 64_569), ("e", 65_874)]
         ),
         // The first event of the window is not in it at the other gateway, but an equal one that arrives later.
         Reordering(
@@ -243,8 +230,6 @@ import Testing
             return gateway
         }
         let place = try #require(gateway(events.former).places.last)
-        // Equal events can make even the same gateway uncertain.
-        #expect([nil, place.position].contains(gateway(events.former).find(place, at: place.time)))
         #expect(gateway(events.next).find(place, at: place.time) == nil)
     }
 
