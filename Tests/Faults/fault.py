@@ -99,13 +99,6 @@ class Fault(Scene):
         if self.gateways and not self.gateway.is_running:
             raise Broken(f"the gateway process ended with status {self.gateway.process.returncode}")
 
-    def hold(self, seconds):
-        """Lets the fault last for some time. The gateway must not end."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            self.check_programs()
-            time.sleep(min(left, 0.1))
-
     # MARK: Phases
 
     def notice(self, since, limit, reasons=None):

@@ -85,6 +85,13 @@ class Scene:
                 raise Broken(f"after {limit} s, it is still not true that {what}")
             time.sleep(TICK)
 
+    def hold(self, seconds):
+        """Lets time pass. No program may end that should run."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.check_programs()
+            time.sleep(min(left, 0.1))
+
     @contextlib.contextmanager
     def suppressed(self):
         """Records a broken promise, and continues."""

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pathlib
-import time
 
 from observing import Observers
 from stack import Broker, Gateway, Program
@@ -122,13 +121,6 @@ class Cluster(Scene):
         for number, gateway in self.gateways.items():
             if not gateway.is_running:
                 raise Broken(f"the process of gateway {number} ended with status {gateway.process.returncode}")
-
-    def hold(self, seconds):
-        """Lets the load run for some time. The gateways must not end."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            self.check_programs()
-            time.sleep(min(left, 0.1))
 
     def settle(self, load, observers):
         """Ends the load, waits until all observers have its last event, and checks that none is missing or was delivered twice."""

@@ -77,8 +77,14 @@ class Nodes:
         subprocess.run(["nft", "delete", "table", "ip", "partition"], stderr=subprocess.DEVNULL)
 
 
-def observers_at(*hosts):
-    return [Observer(host, transport) for host in hosts for transport in ("ws", "sse")]
+def begin(cluster):
+    """Starts the nodes, observers at both gateways and agents at the nodes that go on, and lets them run for a while."""
+    nodes = Nodes(cluster)
+    observers = [Observer(host, transport) for host in GATEWAYS for transport in ("ws", "sse")]
+    cluster.observe(observers)
+    load = Load(RATE, nodes.addresses[1:])
+    cluster.hold(2)
+    return nodes, observers, load
 
 
 @row(f"three RabbitMQ nodes, a gateway at each of two; kill -9 of a gateway, {max(2, KILLS // 5)} times alternately")
@@ -99,11 +105,7 @@ def rabbitmq_kills(cluster):
 def rabbitmq_node(cluster):
     """The gateway of the killed node connects to another one within 10 s. Its observers get a gap, those of the other gateway none. Agents
     at the other nodes lose no event without a gap."""
-    nodes = Nodes(cluster)
-    observers = observers_at(*GATEWAYS)
-    cluster.observe(observers)
-    load = Load(RATE, nodes.addresses[1:])
-    cluster.hold(2)
+    nodes, observers, load = begin(cluster)
     since = time.monotonic()
     os.kill(nodes.ids[0], signal.SIGKILL)
     wait_for_move(cluster, since, MOVE_LIMIT)
@@ -116,11 +118,7 @@ def rabbitmq_node(cluster):
 def rabbitmq_partition(cluster):
     """The node stops by itself (`pause_minority`) within 10 s, the gateway connects to another one, and its observers get a gap for the
     events that it missed. The observers of the other gateway miss nothing."""
-    nodes = Nodes(cluster)
-    observers = observers_at(*GATEWAYS)
-    cluster.observe(observers)
-    load = Load(RATE, nodes.addresses[1:])
-    cluster.hold(2)
+    nodes, observers, load = begin(cluster)
     since = time.monotonic()
     nodes.isolate_first()
     wait_for_move(cluster, since, PARTITION_LIMIT)
