@@ -1,5 +1,4 @@
 import COpenSSL
-import Foundation
 
 /// The SHA-256 digest of a token or ticket. The gateway stores only digests, so a copy of its configuration grants no
 /// access.
@@ -73,7 +72,6 @@ enum RandomSecret {
             precondition(RAND_bytes(buffer.baseAddress, Int32(length)) == 1, "OpenSSL has no random numbers")
             count = length
         }
-        return Data(bytes).base64EncodedString()
-            .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        return Base64URL.encode(bytes)
     }
 }
