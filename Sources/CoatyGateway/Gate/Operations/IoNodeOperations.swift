@@ -91,17 +91,13 @@ struct ReadIoNodes: Operation {
     }
 }
 
-/// An operation on one registered IO node.
-protocol IoNodeOperation: ControlledOperation where Target == IoNodeRegistry.Owned {
+/// Reads one IO node that is registered at this gateway.
+struct ReadIoNode: Operation {
     /// Nil if the client's id is not a UUID.
-    var id: CoatyUUID? { get }
-    /// The verb that the operation needs for the node.
-    static var verb: Verb { get }
-}
+    let id: CoatyUUID?
 
-extension IoNodeOperation {
-    var kind: OperationKind { OperationKind(verb: Self.verb, pattern: .nodes) }
-    var concealment: AccessRequest? { AccessRequest(verb: Self.verb, pattern: .nodes, target: .anyContext) }
+    var kind: OperationKind { OperationKind(verb: .read, pattern: .nodes) }
+    var concealment: AccessRequest? { AccessRequest(verb: .read, pattern: .nodes, target: .anyContext) }
     var unknown: Problem { Problems.notRegistered("IO node") }
 
     func resolve(in network: Network) -> IoNodeRegistry.Owned? { id.flatMap(network.ioNodes.registered) }
@@ -111,44 +107,42 @@ extension IoNodeOperation {
         in network: Network,
         by subject: Principal.Subject
     ) -> [AccessRequest] {
-        [target.request(Self.verb, .nodes, by: subject)]
+        [target.request(.read, .nodes, by: subject)]
     }
-}
 
-/// Reads one registered IO node.
-struct ReadIoNode: Operation, IoNodeOperation {
-    static let verb = Verb.read
-    let id: CoatyUUID?
-
-    func execute(on target: Target, in network: Network, under permit: Permit) -> IoNodeRegistry.Owned { target }
+    func execute(
+        on target: IoNodeRegistry.Owned,
+        in network: Network,
+        under permit: Permit
+    ) -> IoNodeRegistry.Owned { target }
 }
 
 /// An IO node that a client has registered at this gateway or at another one of its cluster.
-enum ClusterIoNode: Sendable {
+enum RegisteredIoNode: Sendable {
     case here(IoNodeRegistry.Owned)
     case there(CoatyUUID, PeerNodes.Record, gateway: CoatyUUID)
 }
 
 /// An operation on an IO node that any gateway of the cluster can perform.
-protocol ClusterIoNodeOperation: AsyncOperation where Target == ClusterIoNode {
+protocol IoNodeOperation: AsyncOperation where Target == RegisteredIoNode {
     /// Nil if the client's id is not a UUID.
     var id: CoatyUUID? { get }
 }
 
-extension ClusterIoNodeOperation {
+extension IoNodeOperation {
     var kind: OperationKind { OperationKind(verb: .register, pattern: .nodes) }
     var concealment: AccessRequest? { AccessRequest(verb: .register, pattern: .nodes, target: .anyContext) }
     var unknown: Problem { Problems.notRegistered("IO node") }
     var isNewWork: Bool { false }
 
-    func resolve(in network: Network) -> ClusterIoNode? {
+    func resolve(in network: Network) -> RegisteredIoNode? {
         guard let id else { return nil }
         if let node = network.ioNodes.registered(id) { return .here(node) }
         return network.peerNodes?.other(id).map { .there(id, $0.record, gateway: $0.gateway) }
     }
 
     func claims(
-        on target: ClusterIoNode,
+        on target: RegisteredIoNode,
         in network: Network,
         by subject: Principal.Subject
     ) -> [AccessRequest] {
@@ -169,12 +163,12 @@ extension ClusterIoNodeOperation {
 }
 
 /// Renews the lease of an IO node.
-struct RenewIoNode: ClusterIoNodeOperation {
+struct RenewIoNode: IoNodeOperation {
     let id: CoatyUUID?
     /// Nil keeps the lease's duration.
     let duration: Duration?
 
-    func execute(on target: ClusterIoNode, in network: Network, under permit: Permit) async throws -> Lease {
+    func execute(on target: RegisteredIoNode, in network: Network, under permit: Permit) async throws -> Lease {
         let lease =
             switch target {
             case .here(let node): network.ioNodes.renew(node.node, for: duration)
@@ -186,12 +180,12 @@ struct RenewIoNode: ClusterIoNodeOperation {
 }
 
 /// Withdraws an IO node.
-struct WithdrawIoNode: ClusterIoNodeOperation {
+struct WithdrawIoNode: IoNodeOperation {
     let id: CoatyUUID?
 
     var isAudited: Bool { true }
 
-    func execute(on target: ClusterIoNode, in network: Network, under permit: Permit) async throws {
+    func execute(on target: RegisteredIoNode, in network: Network, under permit: Permit) async throws {
         let isWithdrawn =
             switch target {
             case .here(let node): await network.ioNodes.withdraw(node.node)
