@@ -127,7 +127,7 @@ extension Gateway {
             Peers(manager: manager, key: key, memory: settings.resumeWindow, logger: logger.labelled(.broker))
         }
         let peerObjects = peers.map { PeerObjects(peers: $0, objects: objects, logger: logger.labelled(.feeds)) }
-        let peerNodes = peers.map { PeerNodes(peers: $0, objects: objects, logger: logger.labelled(.broker)) }
+        let peerNodes = peers.map { PeerNodes(peers: $0, objects: objects) }
         let owners = ObjectOwners(others: peerObjects)
         let keptObjects = KeptObjects(
             manager: manager,

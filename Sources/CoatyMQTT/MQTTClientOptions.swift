@@ -16,8 +16,8 @@ public struct MQTTClientOptions: Sendable {
     /// Further brokers of the same network, with the same user and TLS: all are tried in turn, ``host`` first.
     public var fallbackBrokers: [BrokerAddress]
     /// Seconds without traffic after which the connection is probed; 5 to 65535. Without ``checkInterval``, a broker that
-    /// stops answering is detected after at most twice that time or, if publications fill the connection meanwhile, after that time once it
-    /// is full.
+    /// stops answering is detected after at most twice that time or, if publications fill the connection meanwhile,
+    /// after that time once it is full.
     public var keepAlive: UInt16
     /// The time without incoming bytes after which the broker is sent a packet that it must answer within the same time;
     /// otherwise the connection is lost. It is checked about once a second. Zero leaves this to ``keepAlive``. The checks

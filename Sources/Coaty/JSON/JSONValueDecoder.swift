@@ -155,8 +155,8 @@ extension JSONValueDecoder {
         if type == Date.self || type == Data.self || type == URL.self || type == Decimal.self {
             return try foundationValue(type, json, key)
         }
-        // The most frequent type of objects needs no decoder of its own. `Value` is this type, so the bits are its own; a cast
-        // would cost what ``foundationValue(_:_:_:)`` avoids.
+        // The most frequent type of objects needs no decoder of its own. `Value` is this type, so the bits are its own;
+        // a cast would cost what ``foundationValue(_:_:_:)`` avoids.
         if type == CoatyUUID.self { return unsafeBitCast(CoatyUUID(wire: try string(json, key)), to: type) }
         guard let key else { return try Value(from: self) }
         return try Value(from: decoder(of: json, key))

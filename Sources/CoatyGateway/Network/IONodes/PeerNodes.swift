@@ -1,5 +1,4 @@
 import Coaty
-import Logging
 import Synchronization
 
 /// The IO nodes that clients have registered at the other gateways of a cluster.
@@ -57,16 +56,14 @@ final class PeerNodes: PeerPart {
     let name = "nodes"
     private let peers: Peers
     private let objects: ObjectRegistry
-    private let logger: Logger
     private let registry = Mutex<Registry?>(nil)
     private let state = Mutex(State())
     private let timer = Mutex<Deadline?>(nil)
     private let observation = Mutex<Subscription?>(nil)
 
-    init(peers: Peers, objects: ObjectRegistry, logger: Logger) {
+    init(peers: Peers, objects: ObjectRegistry) {
         self.peers = peers
         self.objects = objects
-        self.logger = logger
     }
 
     /// Sets the registry, and observes other agents. Call it before the start.

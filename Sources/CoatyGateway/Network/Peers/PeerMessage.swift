@@ -13,7 +13,7 @@ struct PeerMessage: Sendable {
 
     /// Returns a part of a session that distinguishes it from others. With the whole sessions, the bytes that a broker
     /// sends would grow much faster with the number of gateways.
-    static func tag(_ session: Session) -> String { String(session.prefix(8)) }
+    static func shortForm(of session: Session) -> String { String(session.prefix(8)) }
 
     /// The sender and the time of a message.
     struct Head: Codable, Sendable {
@@ -24,7 +24,7 @@ struct PeerMessage: Sendable {
         let sequence: UInt64
         /// Milliseconds since the start of the sender's session.
         let time: Int64
-        /// The tags of the sessions whose messages the sender has received: proves that the message was written after
+        /// The short forms of the sessions whose messages the sender has received: proves that the message was written after
         /// they began.
         let sees: [String]
         /// Whether the sender is about to leave.

@@ -72,10 +72,12 @@ struct PeerTable: Sendable {
     /// The peers that this gateway can rely on.
     var live: [Peer] { peers.values.filter { $0.presence == .live } }
 
-    /// The tags of sessions for the heads of messages.
+    /// The short forms of sessions for the heads of messages.
     var seen: [String] {
-        peers.values.filter { $0.presence != .left && $0.presence != .missing }.map { PeerMessage.tag($0.session) }
-            .sorted()
+        peers.values.filter { $0.presence != .left && $0.presence != .missing }.map {
+            PeerMessage.shortForm(of: $0.session)
+        }
+        .sorted()
     }
 
     /// Whether the broker delivers messages repeatedly.
@@ -113,7 +115,7 @@ struct PeerTable: Sendable {
         }
         peer.offsets.current = min(peer.offsets.current, offset)
         var reception = Reception()
-        reception.isAccepted = head.sees.contains(PeerMessage.tag(session))
+        reception.isAccepted = head.sees.contains(PeerMessage.shortForm(of: session))
         reception.needsReply = !reception.isAccepted
         let former = peer.presence
         peer.presence = !reception.isAccepted ? .seen : head.isStopping ? .stopping : .live

@@ -267,10 +267,8 @@ final class Peers: Component {
     }
 
     private func receive(_ event: DeadvertiseEvent) {
-        let ids = state.withLock { state in
-            let peers = Set(state.table.peers.values.map(\.id))
-            return peers.isEmpty ? [] : event.data.objectIds.filter(peers.contains)
-        }
+        let known = known
+        let ids = known.isEmpty ? [] : event.data.objectIds.filter(known.contains)
         let isOwn = event.data.objectIds.contains(id)
         guard !ids.isEmpty || isOwn else { return }
         queue.async { [self] in
@@ -284,13 +282,13 @@ final class Peers: Component {
 
     private func receive(_ message: PeerMessage) {
         let (head, now) = (message.head, now)
-        let (reception, hadLoop) = state.withLock { state in
+        let (reception, isNewLoop) = state.withLock { state in
             let hadLoop = state.table.hasLoop(at: now)
             let reception = state.table.receive(head, at: now)
             if reception.needsReply { state.isDue = true }
-            return (reception, hadLoop)
+            return (reception, !hadLoop && state.table.hasLoop(at: now))
         }
-        if !hadLoop, table.hasLoop(at: now) {
+        if isNewLoop {
             logger.warning("the broker delivers messages of this gateway twice: look for a loop of bridges")
         }
         handle(reception.changes)

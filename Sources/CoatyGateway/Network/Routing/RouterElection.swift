@@ -48,7 +48,7 @@ struct RouterElection: Sendable {
     /// How long a gateway listens to the others before it may begin to speak.
     static let settlingTime = Peers.interval * 2 + .milliseconds(500)
 
-    /// What a gateway tells the others about a context that it routes.
+    /// The announcement of a gateway about a context that it routes.
     struct Claim: Sendable, Hashable, Codable {
         var version = RoutingVersion()
         var speaks = false

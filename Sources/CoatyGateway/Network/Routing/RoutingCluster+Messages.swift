@@ -1,7 +1,7 @@
 import Coaty
 import Synchronization
 
-/// What the gateways of a cluster tell each other about the contexts that they route.
+/// The messages between the gateways of a cluster about the contexts that they route.
 extension RoutingCluster {
     /// Sends the state of a context.
     func publish(_ member: Member) {
@@ -72,7 +72,7 @@ extension RoutingCluster: PeerPart {
     }
 
     nonisolated func handle(_ change: PeerTable.Change) {
-        let known = knownPeers
+        let known = peers.known
         inbox.withLock { $0.keep(known) }
         signalAll()
     }

@@ -52,7 +52,7 @@ final class RoutingCluster: Component {
         }
     }
 
-    /// What this gateway tells the others.
+    /// The announcements of this gateway.
     struct Outgoing {
         /// In the order of the configuration.
         var claims: [ClusterInbox.NamedClaim] = []
@@ -172,11 +172,9 @@ final class RoutingCluster: Component {
 
     /// Returns the agents outside of the cluster that route a context.
     func otherRouters(_ router: HostedRouter) -> [CoatyUUID] {
-        let known = knownPeers
+        let known = peers.known
         return router.otherRouters.filter { !known.contains($0) }
     }
-
-    nonisolated var knownPeers: Set<CoatyUUID> { Set(peers.table.peers.values.map(\.id)) }
 
     /// The live gateways that route a context.
     nonisolated func hosts(_ id: CoatyUUID) -> [CoatyUUID: RouterElection.Claim] {
@@ -195,7 +193,7 @@ final class RoutingCluster: Component {
 
     private func turn(_ id: CoatyUUID) async {
         guard !isStopping.load(ordering: .relaxed), let member = members[id] else { return }
-        let (known, others) = (knownPeers, hosts(id))
+        let (known, others) = (peers.known, hosts(id))
         let foreign = member.router.confirmedOtherRouters.filter { !known.contains($0) }
         let since = presentSince()
         member.router.successors = Array(others.keys)
