@@ -423,7 +423,10 @@ final class Feed: Job {
             let time = cluster.localTime(of: content)
         else { return .decided(nil, .unknown) }
         let search = RecordTrail.Search(time: time, count: content.count, hash: content.hash)
-        if let position = replayBuffer.position(epoch, search) { return .decided(cursor(position), .peer) }
+        if let position = replayBuffer.position(epoch, search) {
+            let own = cursor(position)
+            return .decided(own, replayBuffer.isComplete(behind: own) ? .peer : .gap)
+        }
         return content.count == 0 || join.isRetry || time < cluster.now - Self.retryDelay
             ? .decided(nil, .unknown) : .later
     }

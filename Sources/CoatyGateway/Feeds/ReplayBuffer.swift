@@ -33,6 +33,13 @@ final class ReplayBuffer: Sendable {
         mutating func removeOldGaps() {
             while gaps.count > 1, gaps[1] < first { gaps.removeFirst() }
         }
+
+        /// Removes the marks that are not needed to find the cursors of its records.
+        mutating func trimTrail(_ share: inout Share) {
+            guard let trail else { return }
+            // The cursor of the record before the first one can also be resumed after without a gap.
+            share.marks -= trail.removeMarks(before: first - 1, beyond: share.hasTooManyMarks ? 0 : RecordTrail.reach)
+        }
     }
 
     /// A part of the feeds.
@@ -41,11 +48,19 @@ final class ReplayBuffer: Sendable {
         let limit: Int
         /// The epochs of all records, oldest record first.
         var order: Deque<UInt64> = []
+        /// The size of the records.
         var bytes = 0
+        /// The number of marks in the trails.
+        var marks = 0
 
         /// A record larger than the limit divided by this number is not kept, because it would evict too many records
         /// of other feeds.
         static let maximumRecordDivisor = 8
+        /// The part of the limit that marks without a record may use.
+        static let maximumMarksDivisor = 4
+
+        var isFull: Bool { bytes + marks * RecordTrail.markSize > limit }
+        var hasTooManyMarks: Bool { marks * RecordTrail.markSize > limit / Self.maximumMarksDivisor }
 
         mutating func remove(_ log: Log, _ epoch: UInt64) {
             guard !log.records.isEmpty else { return }
@@ -91,10 +106,12 @@ final class ReplayBuffer: Sendable {
                 return
             }
             state[log.isMirror].remove(log, epoch)
+            state[log.isMirror].marks -= log.trail?.count ?? 0
             log.isMirror = isMirror
             // They count as the newest records of the share.
             state[isMirror].order += repeatElement(epoch, count: log.records.count)
             state[isMirror].bytes += log.bytes
+            state[isMirror].marks += log.trail?.count ?? 0
             state.logs[epoch] = log
             state.evictSurplus(isMirror)
         }
@@ -189,9 +206,11 @@ final class ReplayBuffer: Sendable {
     /// Marks a feed as ended. Its records stay until they are the oldest.
     func close(_ epoch: UInt64) {
         state.withLock { state in
+            guard let log = state.logs[epoch] else { return }
+            if let trail = log.trail { state[log.isMirror].marks -= trail.count }
             state.logs[epoch]?.isClosed = true
             state.logs[epoch]?.trail = nil
-            if state.logs[epoch]?.records.isEmpty ?? false { state.logs[epoch] = nil }
+            if log.records.isEmpty { state.logs[epoch] = nil }
         }
     }
 }
@@ -210,7 +229,7 @@ extension ReplayBuffer.State {
     }
 
     fileprivate mutating func evictSurplus(_ isMirror: Bool) {
-        while self[isMirror].bytes > self[isMirror].limit, let epoch = self[isMirror].order.popFirst() { evict(epoch) }
+        while self[isMirror].isFull, let epoch = self[isMirror].order.popFirst() { evict(epoch) }
     }
 
     /// Adds a record without evicting others. A log that is held in a variable during eviction would be copied with all
@@ -220,6 +239,7 @@ extension ReplayBuffer.State {
     private mutating func keep(_ record: EventRecord, at cursor: FeedCursor) -> Bool {
         var log = logs.removeValue(forKey: cursor.epoch) ?? ReplayBuffer.Log(first: cursor.position)
         if record.isGap { log.gaps.append(cursor.position) }
+        if log.trail != nil { self[log.isMirror].marks += 1 }
         if record.size <= self[log.isMirror].limit / ReplayBuffer.Share.maximumRecordDivisor {
             log.records.append(record)
             self[log.isMirror].order.append(cursor.epoch)
@@ -227,9 +247,9 @@ extension ReplayBuffer.State {
         } else {
             self[log.isMirror].remove(log, cursor.epoch)
             log.records = []
-            log.trail?.removeAll()
             log.first = cursor.position + 1
             log.removeOldGaps()
+            log.trimTrail(&self[log.isMirror])
         }
         logs[cursor.epoch] = log
         return log.isMirror
@@ -239,9 +259,9 @@ extension ReplayBuffer.State {
         guard var log = logs.removeValue(forKey: epoch) else { return }
         if let oldest = log.records.popFirst() {
             self[log.isMirror].bytes -= oldest.size
-            log.trail?.removeFirst()
             log.first += 1
             log.removeOldGaps()
+            log.trimTrail(&self[log.isMirror])
         }
         if !log.records.isEmpty || !log.isClosed { logs[epoch] = log }
     }

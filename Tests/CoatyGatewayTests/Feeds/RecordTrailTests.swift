@@ -34,6 +34,10 @@ import Testing
             places.append(Place(event: event, position: position, time: time, window: window))
         }
 
+        func removeMarks(_ count: Int) {
+            _ = trail.removeMarks(before: position - UInt64(max(0, trail.count - count)) + 1, beyond: 0)
+        }
+
         func lose(_ event: Int) { lost.append(event) }
 
         func noteGap(at time: Int64) {
@@ -117,8 +121,8 @@ import Testing
                 gateway.begin(at: nil)
                 gateway.begin(at: arrivals[end - 1].time)
                 index = end
-            case 2...10: for _ in 0..<Int.random(in: 1...5, using: &random) { gateway.trail.removeFirst() }
-            case 11 where Bool.random(using: &random): gateway.trail.removeAll()
+            case 2...10: gateway.removeMarks(Int.random(in: 1...5, using: &random))
+            case 11 where Bool.random(using: &random): gateway.removeMarks(.max)
             default: break
             }
         }
@@ -246,7 +250,7 @@ import Testing
         #expect(find(at: 27_999) == 0 && find(at: 28_001) == nil)
         #expect(find(at: 32_999) == nil && find(at: 33_001) == 1 && find(at: 37_999) == 1)
         #expect(find(at: 50_000) == 2)
-        next.trail.removeFirst()
+        next.removeMarks(1)
         #expect(find(at: 34_001) == nil && find(at: 37_999) == 1)
         next.noteGap(at: 60_000)
         #expect(find(at: 50_000) == nil && find(at: 66_999) == nil && find(at: 67_000) == 3)

@@ -1,6 +1,8 @@
 import DequeModule
 
-/// The times and hashes of a feed's records in the replay buffer, with which a cursor of another gateway is found.
+/// The times and hashes of a feed's records, with which a cursor of another gateway is found. A record is found only with
+/// those of the last seconds before it, so their marks may stay when their records have been evicted from the replay
+/// buffer.
 ///
 /// A section is a part of the feed in which no event is missing: from the broker's acknowledgement, or a gap, to the
 /// next gap. The hash of a record covers its section up to it. All times are in milliseconds since the start of this
@@ -10,6 +12,10 @@ final class RecordTrail {
     static let window: Int64 = 5_000
     /// The maximum difference between the times at which two gateways receive an event.
     static let tolerance: Int64 = 2_000
+    /// How much older than a record the marks may be with which its cursor is found.
+    static let reach = window + 2 * tolerance
+    /// The size of a mark, in bytes.
+    static let markSize = MemoryLayout<Mark>.stride
 
     private struct Mark {
         let time: Int64
@@ -34,6 +40,9 @@ final class RecordTrail {
     private var windowStart: UInt64 = 1
 
     init(_ windows: WindowHash) { self.windows = windows }
+
+    /// The number of marks.
+    var count: Int { marks.count }
 
     /// The position of the last record.
     private var position: UInt64 { first + UInt64(marks.count) - 1 }
@@ -81,16 +90,22 @@ final class RecordTrail {
         return (count, windows.last(Int(count), of: sequence, behind: prefix(before, in: section)))
     }
 
-    /// Removes the oldest mark.
-    func removeFirst() {
-        guard let mark = marks.popFirst() else { return }
-        removed = mark
-        first += 1
+    /// Removes marks before a position.
+    ///
+    /// - Parameter reach: how much older than the mark at the position a mark may be that stays, in milliseconds.
+    /// - Returns: the number of removed marks.
+    func removeMarks(before position: UInt64, beyond reach: Int64) -> Int {
+        let end = min(position, first + UInt64(marks.count))
+        guard end > first else { return 0 }
+        let limit = mark(min(end, self.position)).time - reach
+        let before = first
+        while first < end, let oldest = marks.first, reach == 0 || oldest.time < limit {
+            removed = oldest
+            marks.removeFirst()
+            first += 1
+        }
         while sections.count > 1, sections[1].start < first { sections.removeFirst() }
-    }
-
-    func removeAll() {
-        while !marks.isEmpty { removeFirst() }
+        return Int(first - before)
     }
 
     /// Whether an event can be told apart from all earlier ones only by its time: there was none for the time of a
