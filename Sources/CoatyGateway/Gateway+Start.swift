@@ -147,9 +147,12 @@ extension Gateway {
 
         let ioNodes = ioNodeRegistry(broker, peerNodes)
         let accounts = Accounts(limits, logger: logger.labelled(.limits))
+        let peerIdentities = peers.map { PeerIdentities(peers: $0) }
         let identities = ClientIdentities(
             options: clientOptions(broker),
             limit: limits[.identities].total,
+            tokens: ResumeTokens(clusterKey),
+            peers: peerIdentities,
             logger: logger.labelled(.broker)
         )
         var agents: [any Component] = [ioNodes, identities]
@@ -192,6 +195,14 @@ extension Gateway {
             if let peerNodes {
                 peers.add(peerNodes)
                 peerNodes.start(ioNodes.functions(limits, accounts, access, logger.labelled(.broker)), manager)
+            }
+            if let peerIdentities {
+                peers.add(peerIdentities)
+                let functions = PeerIdentities.Identities(
+                    release: { [weak identities] in await identities?.release($0) },
+                    advertise: { [weak identities] in identities?.advertise($0) }
+                )
+                peerIdentities.start(functions, manager)
             }
             peers.add(PeerFeeds(hub) { [weak peers] in peers?.noteChange(of: "feeds") })
             let cluster = ComponentGroup(components: [routing, peers])

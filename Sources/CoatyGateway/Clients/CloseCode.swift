@@ -26,6 +26,8 @@ enum CloseCode: UInt16 {
     case protocolError = 4504
     /// An operator has disconnected the client.
     case disconnected = 4505
+    /// The client has resumed its identity on another connection.
+    case identityResumed = 4506
 
     /// Returns the code for a connection that ends.
     init(_ end: ConnectionEnd) {

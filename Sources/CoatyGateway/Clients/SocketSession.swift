@@ -331,13 +331,17 @@ final class SocketSession: WebSocketEndpoint.Client {
     }
 
     private func identify(_ frame: ClientFrame) throws {
-        try frame.json.refuseMembers(besides: ClientFrame.members.union(["name"]))
+        try frame.json.refuseMembers(besides: ClientFrame.members.union(["name", "resume"]))
         let parameters = FrameParameters(frame: frame.json, limits: services.accounts.limits)
         let name = try parameters.required("name")
         let maximumSize = parameters.limits.agentNameSize
         guard name.utf8.count <= maximumSize else {
             throw parameters.invalid("name", "must be at most \(maximumSize) bytes")
         }
+        let disconnect: @Sendable () -> Void = { [connection] in
+            connection.close(.identityResumed, "the identity was resumed on another connection")
+        }
+        let operation = Identify(name: name, token: try parameters.text("resume"), disconnect: disconnect)
         let principal = try authenticated()
         try store.state.withLock { state in
             guard state.identity == nil, !state.isJoining else { throw Problems.identifiedBefore }
@@ -345,17 +349,16 @@ final class SocketSession: WebSocketEndpoint.Client {
         }
         Task { [self] in
             do {
-                let identity = try await services.gate.perform(Identify(name: name), by: principal)
+                let identity = try await services.gate.perform(operation, by: principal)
                 let isOpen = store.state.withLock { state in
                     state.isJoining = false
                     if !state.isClosed { state.identity = identity }
                     return !state.isClosed
                 }
                 guard isOpen else { return await identity.leave() }
-                outbound.reply(
-                    ServerFrame(.ok, members: Array(#""identity":"#.utf8) + identity.identity),
-                    id: frame.id
-                )
+                let token = #","resume":"\#(identity.resumeToken)""#
+                let members = Array(#""identity":"#.utf8) + identity.identity + token.utf8
+                outbound.reply(ServerFrame(.ok, members: members), id: frame.id)
             } catch {
                 store.state.withLock { $0.isJoining = false }
                 fail(.identify, id: frame.id, Problems.of(error))

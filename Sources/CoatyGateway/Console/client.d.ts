@@ -354,8 +354,8 @@ export class CoatyClient extends EventTarget {
   respond(to: RespondTo, data: object): Promise<Delivery>
 
   /**
-   * Asks for a client identity, now or when the client is connected, and again after each reconnect. Each identity has a new
-   * id.
+   * Asks for a client identity, now or when the client is connected, and again after each reconnect. The identity then has the
+   * same id, unless the gateway was restarted and is in no cluster.
    *
    * @returns the first identity
    * @throws GatewayError if it is refused, or if the client has one already

@@ -554,9 +554,9 @@ export class CoatyClient extends EventTarget {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #earlyTimer
   /**
-   * The requested name, and whether it was granted before.
+   * The requested name, whether it was granted before, and the token to have the identity again.
    *
-   * @type {{name: string, granted: Deferred<any>, isGranted: boolean} | undefined}
+   * @type {{name: string, granted: Deferred<any>, isGranted: boolean, resume?: string} | undefined}
    */
   #wantedIdentity
   /** @type {any} */
@@ -833,13 +833,19 @@ export class CoatyClient extends EventTarget {
     const socket = this.#socket
     if (!wanted) return
     try {
-      const { identity } = await this.#ask({ op: "identify", name: wanted.name })
+      const { identity, resume } = await this.#ask({ op: "identify", name: wanted.name, resume: wanted.resume })
       wanted.isGranted = true
+      wanted.resume = resume
       this.#identity = identity
       wanted.granted.resolve(identity)
       this.#begin()
     } catch (error) {
       if (socket !== this.#socket) return
+      if (wanted.resume && /** @type {any} */ (error).status === 404) {
+        // The gateway was restarted.
+        wanted.resume = undefined
+        return this.#takeIdentity()
+      }
       if (wanted.isGranted) {
         // It was granted before: nothing is published under another identity. Subscriptions continue.
         this.#retryTimer = setTimeout(() => this.#takeIdentity(), this.#delay())

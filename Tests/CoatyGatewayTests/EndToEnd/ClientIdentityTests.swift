@@ -4,8 +4,9 @@ import Testing
 
 /// WebSocket clients with an identity.
 @Suite(.exclusive, .frameChecks) struct ClientIdentityTests {
-    private func identify(_ client: FrameClient, _ name: String) throws -> String {
-        let answer = try client.ask("identify", #""name":"\#(name)""#)
+    private func identify(_ client: FrameClient, _ name: String, resuming token: String? = nil) throws -> String {
+        let resume = token.map { #","resume":"\#($0)""# } ?? ""
+        let answer = try client.ask("identify", #""name":"\#(name)""# + resume)
         let identity = try #require(answer.json["identity"] as? [String: Any], "\(answer)")
         #expect(identity["name"] as? String == name && identity["coreType"] as? String == "Identity")
         return try #require(identity["objectId"] as? String)
@@ -41,6 +42,46 @@ import Testing
         client = nil
         let left = try scene.agent.waitFor { $0.topic == "coaty/3/-/DAD/\(id)" }
         #expect(left.text == #"{"objectIds":["\#(id)"]}"#)
+    }
+
+    @Test func clientResumesItsIdentity() throws {
+        let scene = try Scene()
+        var first: FrameClient? = try scene.gateway.frameClient()
+        let given = try #require(first).ask("identify", #""name":"Kiosk""#)
+        let id = try #require((given.json["identity"] as? [String: Any])?["objectId"] as? String)
+        let token = try #require(given["resume"])
+        first = nil
+        _ = try scene.agent.waitFor { $0.topic == "coaty/3/-/DAD/\(id)" }
+        let second = try scene.gateway.frameClient()
+        #expect(try identify(second, "Kiosk at the door", resuming: token) == id)
+        let resumed = try scene.agent.waitFor { $0.topic == "coaty/3/-/ADV:Identity/\(id)" && $0.text.contains("door") }
+        #expect(resumed.topic.hasSuffix(id))
+
+        // The connection that still has it loses it.
+        let third = try scene.gateway.frameClient()
+        #expect(try identify(third, "Kiosk in the hall", resuming: token) == id)
+        #expect(try second.closeCode() == 4506)
+        let request = #""event":"channel","channelId":"c","data":{"objects":[]}"#
+        #expect(try third.ask("publish", request).op == "ok")
+        _ = try scene.agent.waitFor { $0.topic == "coaty/3/-/CHN:c/\(id)" }
+        let topics = scene.agent.messages.map(\.topic).filter { $0.hasSuffix("/\(id)") }
+        let events = ["DAD", "ADV:Identity", "CHN:c"].map { "coaty/3/-/\($0)/\(id)" }
+        #expect(Array(topics.suffix(3)) == events)
+    }
+
+    @Test func unknownResumeTokensAreRefused() throws {
+        let (first, second) = (try Scene(), try Scene())
+        let client = try first.gateway.frameClient()
+        let token = try #require(client.ask("identify", #""name":"Kiosk""#)["resume"])
+        // Another gateway, outside of a cluster.
+        let other = try second.gateway.frameClient()
+        for unknown in [token, "", "a", String(repeating: "A", count: 100_000)] {
+            let refused = try other.ask("identify", #""name":"Kiosk","resume":"\#(unknown)""#)
+            #expect(refused.op == "error" && refused.json["status"] as? Int == 404, "\(refused)")
+        }
+        let invalid = try other.ask("identify", #""name":"Kiosk","resume":5"#)
+        #expect(invalid.op == "error" && invalid.json["status"] as? Int == 400)
+        #expect(try other.ask("identify", #""name":"Kiosk""#).op == "ok")
     }
 
     @Test(arguments: [SIGKILL, SIGTERM]) func identitiesAreDeadvertisedWithTheGateway(_ signal: Int32) throws {

@@ -52,7 +52,7 @@ struct GateScene {
             keptObjects: KeptObjects(manager: manager, owners: owners, limits: limits, logger: log),
             ioNodes: ioNodes,
             routing: routing,
-            identities: ClientIdentities(options: options, limit: 10, logger: log),
+            identities: ClientIdentities(options: options, limit: 10, tokens: ResumeTokens(nil), logger: log),
             accounts: accounts,
             requestCount: RequestCount(),
             metrics: Metrics()

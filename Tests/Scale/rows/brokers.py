@@ -73,9 +73,10 @@ def frozen_broker(cluster):
     cluster.start_broker(1, *bridge(to=0))
     cluster.start_haproxy("haproxy-mqtt", without_third)
     cluster.wait("haproxy forwards MQTT", lambda: mqtt_connect(MQTT_PORT, address=MQTT_FRONT).close() or True, READY)
-    # Each gateway gets another broker: haproxy chooses the one with fewer connections.
+    # Each gateway gets another broker: haproxy chooses the one with fewer connections. Without checks of their own, the gateways notice the
+    # frozen broker only when haproxy closes the connection.
     for number in range(2):
-        cluster.start_gateway(number, brokers=[(MQTT_FRONT, MQTT_PORT)])
+        cluster.start_gateway(number, "--broker-check-interval", "0", brokers=[(MQTT_FRONT, MQTT_PORT)])
     cluster.wait_until_complete()
     frozen, moving = 0, gateway_at(cluster, BROKERS[0])
     observers = [Observer(host, transport) for host in GATEWAYS for transport in ("ws", "sse")]

@@ -17,6 +17,9 @@ OBSERVERS = [("ws", FRONT), ("ws", FRONT), ("sse", FRONT)]
 PAUSES = [9, 9, 9, 9, 0.5]
 # Seconds until haproxy knows that a gateway is ready: the interval of its checks, and a check.
 CHECK = 1.5
+# The least share of the resumes at a gateway that has run for the longer time that have no gap. A gateway that is more than two seconds
+# behind the other one, on a busy machine, must report one.
+GAPLESS_SHARE = 0.8
 # The longest time to resume in seconds, on a busy machine.
 RESUME_LIMIT = 10
 # Seconds of load for the processor time.
@@ -25,8 +28,8 @@ SECONDS = 8
 
 @row(f"kill -9 of the gateway with all observers, {KILLS} times alternately, at up to {RATE:,} events per second")
 def kills(cluster):
-    """The observers connect to the other gateway through haproxy, and resume from their cursors within 10 s. No event is lost without a
-    gap, and none is delivered twice without a gap between."""
+    """The observers connect to the other gateway through haproxy, and resume from their cursors within 10 s: without a gap if that gateway
+    has run for a while. No event is lost without a gap, and none is delivered twice without a gap between."""
     cluster.start()
     observers = [Observer(host, transport, f"{transport} {number}") for number, (transport, host) in enumerate(OBSERVERS)]
     # haproxy divides the observers between the gateways until the first kill.
@@ -37,6 +40,8 @@ def kills(cluster):
     note_rate(cluster, load)
     cluster.note("repeated after a gap", sum(each.repeated_after_gap for each in observers))
     note_moves(cluster, moves)
+    gaps = [has_gap for pause, _, has_gap in moves if pause == max(PAUSES)]
+    cluster.promise(gaps.count(False) >= GAPLESS_SHARE * len(gaps), f"{gaps.count(True)} of {len(gaps)} resumes had a gap")
 
 
 def kill_alternately(cluster, load, observers, count, start_gateway):

@@ -194,26 +194,3 @@ struct WithdrawIoNode: IoNodeOperation {
         guard isWithdrawn else { throw unknown }
     }
 }
-
-/// Gives a connection an identity, with its own agent.
-struct Identify: AsyncOperation {
-    var kind: OperationKind { OperationKind(verb: .register, pattern: .identity) }
-
-    let name: String
-
-    var isAudited: Bool { true }
-
-    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
-        [AccessRequest(verb: .register, pattern: .identity)]
-    }
-
-    /// - Throws: `Problem` if there are too many identities, or the identity could not be advertised in time.
-    func execute(on target: Void, in network: Network, under permit: Permit) async throws -> ClientIdentity {
-        let identity = try network.identities.agent(name: name, place: permit.account.take(.identities))
-        guard await network.identities.join(identity) else {
-            await identity.leave()
-            throw Problems.notIdentified
-        }
-        return identity
-    }
-}

@@ -10,13 +10,12 @@ import Synchronization
 /// Its lock is a leaf.
 final class PeerNodes: PeerPart {
     /// What the gateways know about an IO node.
-    struct Record: Codable, Sendable, Equatable {
+    struct Record: TakenOver {
         let owner: Principal.Subject
         /// The name of the IO context.
         let context: String
         /// The body of its registration, with all ids.
         let registration: String
-        /// How often it was taken over. If two gateways have the node, the one with the higher number keeps it.
         let takeovers: Int
 
         var takenOver: Record {
@@ -139,18 +138,12 @@ final class PeerNodes: PeerPart {
     }
 
     func receive(_ piece: JSONView, replacesAll: Bool, from peer: CoatyUUID) {
-        let taken = state.withLock { state in
+        let lost = state.withLock { state in
             state.records.receive(piece, replacesAll: replacesAll, from: peer)
-            let records = state.records.others[peer] ?? [:]
-            return records.filter { id, record in
-                guard let own = state.records.own[id] else { return false }
-                // If two gateways have taken it over at the same time, the one with the lower id keeps it.
-                let isBehind = own.takeovers == record.takeovers && own.takeovers > 0 && peer.string < peers.id.string
-                return own.takeovers < record.takeovers || isBehind
-            }.keys
+            return state.records.lost(to: peer, by: peers.id)
         }
         // This gateway was cut off, and another one has taken the node over meanwhile.
-        for id in taken { Task { _ = await nodes?.withdraw(id) } }
+        for id in lost { Task { _ = await nodes?.withdraw(id) } }
     }
 
     /// Advertises a node again that this gateway has taken over, if the agent that had it before deadvertises it.

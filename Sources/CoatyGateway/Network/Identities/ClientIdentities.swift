@@ -7,11 +7,10 @@ import Synchronization
 /// Client identity: an agent with its own broker connection and last will.
 struct ClientIdentity: Sendable {
     let manager: CommunicationManager
+    /// With this token the client can have the identity again on another connection.
+    let resumeToken: String
     /// Stops the agent and releases its place within the limit.
     let leave: @Sendable () async -> Void
-
-    /// The client's reserved place, until the identity has left.
-    let place: Place?
 
     /// The identity object as JSON text.
     var identity: ArraySlice<UInt8> { manager.identityEvent.payload.json["object"]?.bytes ?? [] }
@@ -19,13 +18,28 @@ struct ClientIdentity: Sendable {
 
 /// Client identities of WebSocket connections. Each exists as long as its connection is open.
 final class ClientIdentities: Component {
-    /// Maximum time to wait for the broker in ``join(_:)``.
-    static let joinTimeout = Duration.seconds(5)
+    /// The client that asks for an identity.
+    struct Client: Sendable {
+        let subject: Principal.Subject
+        /// Reserves the client's place, which is kept until the identity has left.
+        let takePlace: @Sendable () throws -> Place?
+        /// Ends the connection, because the identity was resumed on another one. Must not block.
+        let disconnect: @Sendable () -> Void
+    }
+
+    /// Maximum time to wait for the broker in ``join(_:resuming:for:)``.
+    private static let joinTimeout = Duration.seconds(5)
+
+    private struct Entry {
+        let manager: CommunicationManager
+        let place: Place?
+        let disconnect: @Sendable () -> Void
+    }
 
     private struct State {
-        var identities: [CoatyUUID: ClientIdentity] = [:]
-        /// Number of identities that are being created.
-        var creating = 0
+        var entries: [CoatyUUID: Entry] = [:]
+        /// The identities that are being created.
+        var creating: Set<CoatyUUID> = []
         var isStopped = false
     }
 
@@ -34,15 +48,23 @@ final class ClientIdentities: Component {
 
     private let options: CommunicationOptions
     private let limit: Int
+    private let tokens: ResumeTokens
+    private let peers: PeerIdentities?
     private let logger: Logger
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - options: communication options of the agents.
     ///   - limit: maximum number of identities.
-    init(options: CommunicationOptions, limit: Int, logger: Logger) {
-        self.options = options
-        self.limit = limit
+    ///   - peers: the identities at the other gateways; nil if the gateway is in no cluster.
+    init(
+        options: CommunicationOptions,
+        limit: Int,
+        tokens: ResumeTokens,
+        peers: PeerIdentities? = nil,
+        logger: Logger
+    ) {
+        (self.options, self.limit, self.tokens, self.peers) = (options, limit, tokens, peers)
         self.logger = logger
     }
 
@@ -50,58 +72,103 @@ final class ClientIdentities: Component {
 
     /// Stops all agents concurrently. The binding bounds the time that each of them takes.
     func stop() async {
-        let identities = state.withLock { state in
+        let managers = state.withLock { state in
             state.isStopped = true
-            return state.identities.values
+            return state.entries.values.map(\.manager)
         }
         await withTaskGroup { group in
-            for identity in identities { group.addTask { await identity.manager.stop() } }
+            for manager in managers { group.addTask { await manager.stop() } }
         }
     }
 
-    /// Creates a client identity, whose agent starts to join the network.
+    /// Creates a client identity, and waits until it is advertised, at most ``joinTimeout``.
     ///
-    /// - Throws: `Problem` if the limit is reached or the gateway stops; any error of `CommunicationManager.init`.
-    func agent(name: String, place: Place? = nil) throws -> ClientIdentity {
+    /// - Parameter token: the token of the identity to resume. If it still exists, at any gateway of the cluster, it is
+    ///   ended there first.
+    /// - Throws: `Problem` if the token is invalid, there are too many identities, the broker can't be reached, or the
+    ///   gateway stops; any error of `CommunicationManager.init`.
+    func join(name: String, resuming token: String?, for client: Client) async throws -> ClientIdentity {
+        let former = try token.map { token in
+            guard let former = tokens.identity(token, for: client.subject) else { throw Problems.unknownResumeToken }
+            return former
+        }
+        if let former {
+            await peers?.release(former.id)
+            await release(former.id)
+        }
+        let identity = FormerIdentity(id: former?.id ?? CoatyUUID(), takeovers: former.map { $0.takeovers + 1 } ?? 0)
+        let manager = try start(identity.id, name, for: client)
+        guard await manager.hasJoined(within: Self.joinTimeout, by: ContinuousClock()) else {
+            await leave(manager)
+            throw Problems.notIdentified
+        }
+        let isHere = state.withLock { state in
+            guard state.entries[identity.id]?.manager === manager else { return false }
+            // Under the lock, so that the announcements are in order.
+            peers?.set(identity.id, PeerIdentities.Record(takeovers: identity.takeovers))
+            return true
+        }
+        guard isHere else { throw Problems.identityInUse }
+        return ClientIdentity(
+            manager: manager,
+            resumeToken: tokens.token(identity, for: client.subject),
+            leave: { [weak self] in await self?.leave(manager) }
+        )
+    }
+
+    private func start(_ id: CoatyUUID, _ name: String, for client: Client) throws -> CommunicationManager {
+        let place = try client.takePlace()
         try state.withLock { state in
-            guard !state.isStopped, state.identities.count + state.creating < limit else {
+            guard !state.isStopped, state.entries.count + state.creating.count < limit else {
                 throw Problems.tooManyIdentities(limit)
             }
-            state.creating += 1
+            guard state.entries[id] == nil, state.creating.insert(id).inserted else { throw Problems.identityInUse }
         }
-        defer { state.withLock { $0.creating -= 1 } }
+        defer { state.withLock { _ = $0.creating.remove(id) } }
         var logger = logger
-        let identity = Identity(name: name)
-        logger[metadataKey: "identity"] = "\(identity.objectId)"
+        logger[metadataKey: "identity"] = "\(id)"
+        let identity = Identity(name: name, objectId: id)
         let manager = try CommunicationManager(identity: identity, options: options, logger: logger)
-        let clientIdentity = ClientIdentity(
-            manager: manager,
-            leave: { [weak self] in await self?.leave(manager) },
-            place: place
-        )
         try state.withLock { state in
             guard !state.isStopped else { throw Problems.tooManyIdentities(limit) }
-            state.identities[manager.identityId] = clientIdentity
+            state.entries[id] = Entry(manager: manager, place: place, disconnect: client.disconnect)
             // Inside the lock, so that `stop()` finds only started agents. Starting does not block.
             manager.start()
         }
-        return clientIdentity
-    }
-
-    /// Waits until the identity is advertised, at most ``joinTimeout``.
-    ///
-    /// - Returns: false if the time is over; the caller must then call ``ClientIdentity/leave``.
-    func join(_ identity: ClientIdentity) async -> Bool {
-        await identity.manager.hasJoined(within: Self.joinTimeout, by: ContinuousClock())
+        return manager
     }
 
     private func leave(_ manager: CommunicationManager) async {
+        let id = manager.identityId
+        // First, because the gateway would advertise an identity again that others deadvertise.
+        state.withLock { if $0.entries[id]?.manager === manager { peers?.set(id, nil) } }
         await manager.stop()
-        _ = state.withLock { $0.identities.removeValue(forKey: manager.identityId) }
+        state.withLock { if $0.entries[id]?.manager === manager { $0.entries[id] = nil } }
+    }
+
+    /// Ends an identity and the connection of its client, because the identity is resumed on another connection. Returns
+    /// when it has left.
+    func release(_ id: CoatyUUID) async {
+        guard let entry = state.withLock({ $0.entries[id] }) else { return }
+        entry.disconnect()
+        await leave(entry.manager)
+    }
+
+    /// Advertises an identity again that another agent has deadvertised.
+    func advertise(_ id: CoatyUUID) {
+        guard let manager = state.withLock({ $0.entries[id]?.manager }) else { return }
+        do {
+            try manager.publishAdvertise(manager.identityEvent)
+        } catch {
+            logger.debug("an identity is not advertised again", metadata: ["error": "\(error)"])
+        }
     }
 }
 
 extension Problems {
+    static let unknownResumeToken = notFound(detail: "No gateway has issued this resume token to this client.")
+    static let identityInUse = conflict("Another connection has resumed this identity.")
+
     static func tooManyIdentities(_ limit: Int) -> Problem {
         Problem(
             type: typePrefix + "too-many-identities",

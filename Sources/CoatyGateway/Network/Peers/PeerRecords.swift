@@ -107,3 +107,23 @@ struct PeerRecords<Record: Codable & Sendable & Equatable>: Sendable {
         }
     }
 }
+
+/// A record about a thing that another gateway can take over.
+protocol TakenOver: Codable, Equatable, Sendable {
+    /// How often it was taken over. If two gateways have it, the one with the higher number keeps it.
+    var takeovers: Int { get }
+}
+
+extension PeerRecords where Record: TakenOver {
+    /// Returns what another gateway has taken over, because it was not reachable from here.
+    ///
+    /// - Parameter id: the id of this gateway.
+    func lost(to peer: CoatyUUID, by id: CoatyUUID) -> [CoatyUUID] {
+        (others[peer] ?? [:]).filter { thing, record in
+            guard let own = own[thing] else { return false }
+            // If two gateways have taken it over at the same time, the one with the lower id keeps it.
+            let isBehind = own.takeovers == record.takeovers && own.takeovers > 0 && peer.string < id.string
+            return own.takeovers < record.takeovers || isBehind
+        }.map(\.key)
+    }
+}

@@ -1,0 +1,29 @@
+import HTTPServer
+
+/// Gives a connection an identity, with its own agent.
+struct Identify: AsyncOperation {
+    var kind: OperationKind { OperationKind(verb: .register, pattern: .identity) }
+
+    let name: String
+    /// The resume token of an identity that the client had before.
+    let token: String?
+    /// Ends the connection, because the identity was resumed on another one.
+    let disconnect: @Sendable () -> Void
+
+    var isAudited: Bool { true }
+
+    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+        [AccessRequest(verb: .register, pattern: .identity)]
+    }
+
+    /// - Throws: `Problem` if there are too many identities, the token is unknown, or the identity could not be
+    ///   advertised in time.
+    func execute(on target: Void, in network: Network, under permit: Permit) async throws -> ClientIdentity {
+        let client = ClientIdentities.Client(
+            subject: permit.principal.subject,
+            takePlace: { try permit.account.take(.identities) },
+            disconnect: disconnect
+        )
+        return try await network.identities.join(name: name, resuming: token, for: client)
+    }
+}

@@ -1,0 +1,110 @@
+import Coaty
+import Synchronization
+
+/// The identities that clients have at the gateways of a cluster, so that each exists at one gateway only.
+///
+/// Before a client resumes its identity at this gateway, the gateway that has it must give it up. If that gateway did
+/// not answer and comes back later, it gives the identity up then.
+///
+/// Its lock is a leaf.
+final class PeerIdentities: PeerPart {
+    /// What the gateways know about an identity.
+    struct Record: TakenOver {
+        /// How often it was resumed.
+        let takeovers: Int
+    }
+
+    private struct Question: Codable {
+        let identity: String
+    }
+
+    /// The functions of the identities of this gateway.
+    struct Identities: Sendable {
+        /// Ends an identity and the connection of its client. Returns when it has left the network.
+        let release: @Sendable (CoatyUUID) async -> Void
+        /// Advertises an identity again.
+        let advertise: @Sendable (CoatyUUID) -> Void
+    }
+
+    private struct State {
+        var records = PeerRecords<Record>()
+        var identities: Identities?
+        var observation: Subscription?
+    }
+
+    /// Maximum time that another gateway has to give an identity up.
+    private static let timeout = Duration.seconds(2)
+
+    let name = "identities"
+    private let peers: Peers
+    private let state = Mutex(State())
+
+    init(peers: Peers) { self.peers = peers }
+
+    /// Sets the functions, and observes other agents. Call it before the start.
+    func start(_ identities: Identities, _ manager: CommunicationManager) {
+        let observation = manager.subscribe(.deadvertise) { [weak self] in self?.receive($0) }
+        state.withLock { ($0.identities, $0.observation) = (identities, observation) }
+    }
+
+    // MARK: - Own identities
+
+    /// Announces an identity of this gateway, or that it is leaving.
+    func set(_ id: CoatyUUID, _ record: Record?) {
+        if state.withLock({ $0.records.set(id, record) }) { peers.noteChange(of: name) }
+    }
+
+    func takeWhole() -> [[UInt8]] { state.withLock { $0.records.takeWhole() } }
+
+    func takeChanges() -> [[UInt8]] { state.withLock { $0.records.takeChanges() } }
+
+    /// Advertises a resumed identity again, if the agent that had it before deadvertises it.
+    private func receive(_ event: DeadvertiseEvent) {
+        let (ids, identities) = state.withLock { state in
+            let own = state.records.own
+            guard !own.isEmpty else { return ([CoatyUUID](), state.identities) }
+            return (event.data.objectIds.filter { own[$0]?.takeovers ?? 0 > 0 }, state.identities)
+        }
+        for id in ids { identities?.advertise(id) }
+    }
+
+    // MARK: - Identities of others
+
+    /// Asks the gateways that have an identity to give it up. A gateway that does not answer has until its next message
+    /// here.
+    func release(_ id: CoatyUUID) async {
+        let live = peers.live
+        let gateways = state.withLock { state in live.filter { state.records.others[$0]?[id] != nil } }
+        for gateway in gateways {
+            guard let question = try? PayloadCoder.encodeBytes(Question(identity: id.string)) else { return }
+            _ = try? await peers.ask(gateway, name, question, timeout: Self.timeout)
+        }
+    }
+
+    func receive(question: JSONView, from peer: CoatyUUID, answer: @escaping @Sendable ([UInt8]) -> Void) {
+        guard let question = try? PayloadCoder.decode(Question.self, from: question) else { return }
+        let identities = state.withLock(\.identities)
+        Task {
+            await identities?.release(CoatyUUID(wire: question.identity))
+            answer(Array("{}".utf8))
+        }
+    }
+
+    func receive(_ piece: JSONView, replacesAll: Bool, from peer: CoatyUUID) {
+        let (lost, identities) = state.withLock { state in
+            state.records.receive(piece, replacesAll: replacesAll, from: peer)
+            return (state.records.lost(to: peer, by: peers.id), state.identities)
+        }
+        for id in lost { Task { await identities?.release(id) } }
+    }
+
+    func handle(_ change: PeerTable.Change) {
+        let known = peers.known
+        state.withLock { state in
+            _ = state.records.handle(change, known: known)
+            // Only its client can take an identity over.
+            if case .left(let id) = change { state.records.others[id] = nil }
+            state.records.removeEmptyOrphans()
+        }
+    }
+}
