@@ -187,6 +187,35 @@ import Testing
         #expect(former.places[60_000].window.count == 50_001)
     }
 
+    /// Many clients may come with the same cursor.
+    @Test func cursorIsLookedForOnce() throws {
+        let (former, next) = (Gateway(), Gateway())
+        former.begin(at: 0)
+        next.begin(at: 0)
+        func receive(_ events: Range<Int>) {
+            for event in events {
+                let (hash, time) = (UInt64(event + 1) &* 0x9E37_79B9_7F4A_7C15, 20_000 + Int64(2 * event))
+                former.receive(event, hash, at: time)
+                next.receive(event, hash, at: time)
+            }
+        }
+        receive(0..<3000)
+        let place = former.places[2900]
+        func steps() -> Int {
+            var search = RecordTrail.Search(time: place.time, count: place.window.count, hash: place.window.hash)
+            var steps = 1
+            while next.trail.advance(&search) == nil { steps += 1 }
+            #expect(next.trail.advance(&search) == .found(place.position))
+            return steps
+        }
+        #expect(steps() > 10)
+        #expect(steps() == 1)
+        receive(3000..<3400)
+        #expect(steps() == 1)
+        receive(3400..<3600)
+        #expect(steps() > 10)
+    }
+
     /// A step ends at any record.
     @Test func eachRecordIsComparedInSomeStep() {
         let (former, next) = (Gateway(), Gateway())

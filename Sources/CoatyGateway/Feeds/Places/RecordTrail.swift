@@ -38,6 +38,11 @@ final class RecordTrail {
     private var sections: Deque<Section> = [Section(start: 0)]
     /// The first position of the last window.
     private var windowStart: UInt64 = 1
+    /// The records that were found last, with the time of the last event at that moment. When a gateway fails, many
+    /// clients come with the same cursors.
+    private var found: Deque<(search: Search, position: UInt64, time: Int64)> = []
+    /// Maximum number of these records, and how long one is valid if events follow, in milliseconds.
+    private static let memory = (count: 64, duration: Int64(1_000))
 
     init(_ windows: WindowHash) { self.windows = windows }
 
@@ -165,6 +170,11 @@ final class RecordTrail {
             (self.time, self.count, self.hash) = (time, UInt64(count), hash)
         }
 
+        /// Whether a search is for the same cursor.
+        fileprivate func isAlike(_ other: Search) -> Bool {
+            hash == other.hash && time == other.time && count == other.count
+        }
+
         /// The earliest time of a record that the other gateway may have in its window.
         fileprivate var begin: Int64 { time - window - tolerance }
 
@@ -210,6 +220,19 @@ final class RecordTrail {
     ///
     /// - Returns: the result; nil if the search must be continued.
     func advance(_ search: inout Search) -> Search.Result? {
+        let time = mark(position).time
+        if let known = found.first(where: { $0.search.isAlike(search) && time - $0.time <= Self.memory.duration }) {
+            return .found(known.position)
+        }
+        let result = step(&search)
+        if case .found(let position) = result, search.count > 0 {
+            if found.count == Self.memory.count { found.removeFirst() }
+            found.append((search, position, time))
+        }
+        return result
+    }
+
+    private func step(_ search: inout Search) -> Search.Result? {
         guard removed.time < search.begin else { return .nothing }
         guard search.count > 0 else { return findSilence(at: search.time) }
         let (times, positions) = (search.times, search.positions)
