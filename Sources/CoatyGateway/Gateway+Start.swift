@@ -29,6 +29,10 @@ extension Gateway {
         let network = try await startNetwork(broker, trafficSessions, workers, limits(descriptors))
         let services = clientServices(network, workers)
         let listener = try await startServers(services, network, descriptors, brokerAddress: broker.address)
+        if let peers = network.peers, let port = listener.port {
+            let (host, isEncrypted, broker) = (settings.host, certificates != nil, broker.host)
+            peers.announceURL { PeerProbe.url(host: host, port: port, isEncrypted: isEncrypted, broker: broker) }
+        }
         try await start("drain", drain, stopLimit: drain.delay + .milliseconds(50))
         reloader.withLock { $0 = makeReloader(network) }
         if stopClock.reserved > stopClock.limit {

@@ -63,6 +63,29 @@ struct PeerTableTests {
         #expect(table.receive(head(3, time: 6000), at: .seconds(6)).changes == [.joined(peer)])
     }
 
+    @Test func reachableSilentPeersArePartitioned() {
+        var table = PeerTable(session: Self.own)
+        var first = head(1)
+        first.url = "http://192.0.2.1/"
+        _ = table.receive(first, at: .zero)
+        _ = table.receive(head(2, time: 1000), at: .seconds(1))
+        #expect(table.takeProbes(at: .seconds(5), interval: .seconds(10)).isEmpty)
+        #expect(table.setReachable("b0", true) == nil && table.live.count == 1)
+        #expect(advance(&table, to: .seconds(12)) == [.missing(peer)])
+        #expect(table.takeProbes(at: .seconds(12), interval: .seconds(10)).map(\.url) == ["http://192.0.2.1/"])
+        #expect(table.takeProbes(at: .seconds(22), interval: .seconds(10)).isEmpty)
+        #expect(table.setReachable("b0", true) == peer)
+        #expect(table.setReachable("b0", true) == nil)
+        #expect(table.peers["b0"]?.presence == .partitioned && table.seen.isEmpty)
+        #expect(advance(&table, to: .seconds(23)).isEmpty)
+        // It may stop meanwhile.
+        #expect(table.takeProbes(at: .seconds(23), interval: .seconds(10)).count == 1)
+        #expect(table.setReachable("b0", false) == nil)
+        #expect(table.peers["b0"]?.presence == .missing)
+        #expect(table.setReachable("b0", true) == peer)
+        #expect(table.receive(head(3, time: 30_000), at: .seconds(30)).changes == [.joined(peer)])
+    }
+
     @Test func silentPeersAreMissing() {
         var table = PeerTable(session: Self.own)
         _ = table.receive(head(1), at: .zero)

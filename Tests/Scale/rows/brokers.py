@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import subprocess
 import time
 
 from cluster import AT_BROKERS, BROKERS, GATEWAYS, MQTT_FRONT, MQTT_PORT, READY, RECIPES
@@ -16,6 +17,8 @@ LOOP_LIMIT = 5
 LOOP_SECONDS = 3
 # Seconds within which gateways and observers must have left a frozen broker.
 MOVE_LIMIT = 10
+# Seconds within which gateways must notice that the brokers are partitioned: they miss the messages of the other one after 10 s.
+PARTITION_LIMIT = 20
 # Longer than the default timeouts of haproxy in Debian, in seconds.
 QUIET = 55
 
@@ -43,6 +46,49 @@ def bridged(cluster):
     for number in range(2):
         loops = cluster.status(number)["cluster"]["loops"]
         cluster.promise(loops == 0, f"gateway {number} reports {loops} loops")
+
+
+@row("two brokers with a bridge, a gateway at each; no packets pass between the brokers for a while")
+def partition(cluster):
+    """Both gateways notice the partition within 20 s: the other one is `partitioned`, because it still answers requests. When the packets
+    pass again, they see each other."""
+    cluster.start_broker(1)
+    cluster.start_broker(0, *bridge(to=1), f"bridge_bind_address {BROKERS[0]}")
+    for number in range(2):
+        cluster.start_gateway(number, brokers=[AT_BROKERS[number]])
+    cluster.wait_until_complete()
+    since = time.monotonic()
+    with isolated(cluster):
+        for number in range(2):
+            cluster.wait("the partition is noticed", lambda number=number: states(cluster, number) == ["partitioned"], PARTITION_LIMIT)
+        cluster.note("noticed", f"after {time.monotonic() - since:.1f} s")
+    since = time.monotonic()
+    cluster.wait_until_complete()
+    cluster.note("healed", f"after {time.monotonic() - since:.1f} s")
+    for gateway in cluster.gateways.values():
+        cluster.promise(gateway.wait_for_line("is reachable, but its messages do not arrive"), "the log has no line about the partition")
+
+
+def states(cluster, number):
+    """Returns the states of the other gateways."""
+    return [each["state"] for each in cluster.status(number)["cluster"]["gateways"]]
+
+
+@contextlib.contextmanager
+def isolated(cluster):
+    """Drops all packets between the two brokers."""
+    rules = f"""table ip partition {{
+        chain out {{
+            type filter hook output priority 0;
+            ip saddr {BROKERS[0]} ip daddr {BROKERS[1]} drop
+            ip saddr {BROKERS[1]} ip daddr {BROKERS[0]} drop
+        }}
+    }}"""
+    subprocess.run(["nft", "-f", "-"], input=rules, text=True, check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["nft", "delete", "table", "ip", "partition"], check=True)
 
 
 @row("two brokers with a bridge at each side: a loop")

@@ -17,9 +17,9 @@ struct ResumeTokens: Sendable {
 
     /// - Parameter key: nil if the gateway is in no cluster.
     init(_ key: ClusterKey?) {
-        var random = SystemRandomNumberGenerator()
-        let secret = key?.derived(.identities) ?? (0..<ClusterKey.length).map { _ in UInt8.random(in: 0...255, using: &random) }
-        seal = Seal(key: secret)
+        // Swift's default generator is cryptographically secure.
+        let secret = { (0..<ClusterKey.length).map { _ in UInt8.random(in: .min ... .max) } }
+        seal = Seal(key: key?.derived(.identities) ?? secret())
     }
 
     /// Returns the token with which a principal can resume an identity.

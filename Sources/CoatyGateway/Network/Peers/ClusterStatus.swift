@@ -3,7 +3,7 @@ import Coaty
 /// The cluster as this gateway sees it, for operators.
 struct ClusterStatus: Sendable {
     /// The states that are counted.
-    static let states: [PeerTable.Presence] = [.live, .stopping, .missing, .left]
+    static let states: [PeerTable.Presence] = [.live, .stopping, .missing, .partitioned, .left]
 
     struct Gateway: Sendable {
         let identity: CoatyUUID

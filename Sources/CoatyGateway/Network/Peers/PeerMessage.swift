@@ -27,6 +27,8 @@ struct PeerMessage: Sendable {
         /// The short forms of the sessions whose messages the sender has received: proves that the message was written after
         /// they began.
         let sees: [String]
+        /// The URL at which the sender may be reached. Only signs of life have it; nil if it is not known.
+        var url: String?
         /// Whether the sender is about to leave.
         var isStopping = false
         /// The revision of each replicated part; see ``PeerPart``.

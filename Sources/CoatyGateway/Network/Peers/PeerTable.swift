@@ -27,8 +27,13 @@ struct PeerTable: Sendable {
         case stopping
         /// No message arrives, but it was not deadvertised: it is frozen, or the broker does not deliver its messages.
         case missing
+        /// It is missing, but answers requests: the broker does not deliver its messages.
+        case partitioned
         /// It was deadvertised, and has sent no sign of life since.
         case left
+
+        /// Whether its messages have stopped without a farewell.
+        var isSilent: Bool { self == .missing || self == .partitioned }
     }
 
     struct Peer: Sendable {
@@ -38,6 +43,10 @@ struct PeerTable: Sendable {
         var presence = Presence.seen
         var sequence: UInt64 = 0
         var lastHeard: Duration
+        /// Where it can be reached; nil if that is not known.
+        var url: String?
+        /// When it was last tried to reach it there.
+        fileprivate var lastProbe: Duration?
         /// When it was deadvertised, without a sign of life since.
         var deadvertised: Duration?
         /// The time here minus the time there, and the duration of the fastest message: the minimum of the current
@@ -74,7 +83,7 @@ struct PeerTable: Sendable {
 
     /// The short forms of sessions for the heads of messages.
     var seen: [String] {
-        peers.values.filter { $0.presence != .left && $0.presence != .missing }.map {
+        peers.values.filter { $0.presence != .left && !$0.presence.isSilent }.map {
             PeerMessage.shortForm(of: $0.session)
         }
         .sorted()
@@ -109,6 +118,7 @@ struct PeerTable: Sendable {
         peer.sequence = head.sequence
         peer.lastHeard = now
         peer.deadvertised = nil
+        peer.url = head.url ?? peer.url
         if now - peer.offsetStart > Self.offsetTime {
             peer.offsets = (offset, peer.offsets.current)
             peer.offsetStart = now
@@ -150,6 +160,26 @@ struct PeerTable: Sendable {
         guard let oldest = former.min(by: { $0.lastHeard < $1.lastHeard }) else { return false }
         peers[oldest.session] = nil
         return true
+    }
+
+    // MARK: - Silence
+
+    /// Returns the sessions and URLs of silent peers that must be tried to be reached now.
+    mutating func takeProbes(at now: Duration, interval: Duration) -> [(session: PeerMessage.Session, url: String)] {
+        peers.values.filter { $0.presence.isSilent }.compactMap { peer in
+            guard let url = peer.url, peer.lastProbe.map({ now - $0 > interval }) ?? true else { return nil }
+            peers[peer.session]?.lastProbe = now
+            return (peer.session, url)
+        }
+    }
+
+    /// Records whether a silent peer could be reached.
+    ///
+    /// - Returns: the id of its identity, if the brokers seem to be partitioned and did not before.
+    mutating func setReachable(_ session: PeerMessage.Session, _ isReachable: Bool) -> CoatyUUID? {
+        guard let peer = peers[session], peer.presence.isSilent else { return nil }
+        peers[session]?.presence = isReachable ? .partitioned : .missing
+        return isReachable && peer.presence == .missing ? peer.id : nil
     }
 
     // MARK: - Departures

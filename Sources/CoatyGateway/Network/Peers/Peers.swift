@@ -16,6 +16,8 @@ final class Peers: Component {
     static let timeout = Duration.seconds(10)
     /// Maximum interval at which passed time is noticed, and minimum interval of replies.
     private static let tick = Duration.milliseconds(250)
+    /// The interval at which it is tried to reach a silent peer.
+    private static let probeInterval = Duration.seconds(10)
     /// Minimum interval of requests for a part, and of its transmission as a whole.
     private static let wholeInterval = Duration.seconds(1)
 
@@ -53,6 +55,8 @@ final class Peers: Component {
         /// Whether a sign of life must be sent soon.
         var isDue = true
         var isStopping = false
+        /// The URL at which the others may reach this gateway.
+        var url: String?
         /// When the agent came online; nil while it is offline.
         var online: (period: Int, since: Duration)?
         var observations: [Subscription] = []
@@ -76,6 +80,8 @@ final class Peers: Component {
     private let logger: Logger
     private let started = ContinuousClock.now
     private let queue = DispatchQueue(label: "peers")
+    /// Requests to silent peers block it.
+    private let probes = DispatchQueue(label: "peer probes")
     private let state: Mutex<State>
     private let unreadable = Atomic(0)
 
@@ -95,6 +101,17 @@ final class Peers: Component {
 
     /// Adds a part. Call it before the start.
     func add(_ part: any PeerPart) { state.withLock { $0.parts[part.name] = Part(part: part) } }
+
+    /// Announces where the others may reach this gateway. It needs the address of the broker, which may take long to
+    /// resolve.
+    ///
+    /// - Parameter find: returns the URL; may block.
+    func announceURL(_ find: @escaping @Sendable () -> String?) {
+        probes.async { [weak self] in
+            let url = find()
+            self?.state.withLock { $0.url = url }
+        }
+    }
 
     func start() async throws {
         let observations = [
@@ -234,6 +251,7 @@ final class Peers: Component {
                 sequence: state.sequence,
                 time: Int64(now / .milliseconds(1)),
                 sees: state.table.seen,
+                url: content == .state ? state.url : nil,
                 isStopping: state.isStopping,
                 revisions: state.parts.mapValues(\.revision),
                 content: content,
@@ -354,7 +372,7 @@ final class Peers: Component {
 
     private func advance() {
         let (now, period) = (now, manager.onlinePeriod)
-        let (changes, isDue, wanted) = state.withLock { state in
+        let (changes, isDue, wanted, silent) = state.withLock { state in
             if state.online?.period != period { state.online = period.map { ($0, now) } }
             let changes = state.table.advance(
                 to: now,
@@ -370,11 +388,26 @@ final class Peers: Component {
                 state.parts[name]?.isWanted = false
                 state.parts[name]?.lastWhole = now
             }
-            return (changes, age >= Self.interval || state.isDue && age >= Self.tick, wanted.keys)
+            let isDue = age >= Self.interval || state.isDue && age >= Self.tick
+            let silent = state.table.takeProbes(at: now, interval: Self.probeInterval).filter { $0.url != state.url }
+            return (changes, isDue, wanted.keys, silent)
         }
         handle(changes)
+        for (session, url) in silent { probe(session, url) }
         for part in wanted { sendWhole(part) }
         if isDue { sendState() }
+    }
+
+    /// Finds out whether a silent peer is alive.
+    private func probe(_ session: PeerMessage.Session, _ url: String) {
+        probes.async { [weak self] in
+            let isAnswered = PeerProbe.isAnswered(url)
+            guard let id = self?.state.withLock({ $0.table.setReachable(session, isAnswered) }) else { return }
+            self?.logger.warning(
+                "another gateway of the cluster is reachable, but its messages do not arrive through the broker",
+                metadata: ["agent": "\(id)"]
+            )
+        }
     }
 
     private func handle(_ changes: [PeerTable.Change]) {
