@@ -29,7 +29,9 @@ extension Gateway {
         let network = try await startNetwork(broker, trafficSessions, workers, limits(descriptors))
         let services = clientServices(network, workers)
         let listener = try await startServers(services, network, descriptors, brokerAddress: broker.address)
-        if let peers = network.peers, let port = listener.port {
+        // Other gateways have no certificate and send no PROXY header.
+        let isOpen = !settings.transport.usesProxyProtocol && settings.transport.requiresClientCertificate != true
+        if isOpen, let peers = network.peers, let port = listener.port {
             let (host, isEncrypted, broker) = (settings.host, certificates != nil, broker.host)
             peers.announceURL { PeerProbe.url(host: host, port: port, isEncrypted: isEncrypted, broker: broker) }
         }

@@ -338,10 +338,16 @@ final class SocketSession: WebSocketEndpoint.Client {
         guard name.utf8.count <= maximumSize else {
             throw parameters.invalid("name", "must be at most \(maximumSize) bytes")
         }
-        let disconnect: @Sendable () -> Void = { [connection] in
-            connection.close(.identityResumed, "the identity was resumed on another connection")
-        }
-        let operation = Identify(name: name, token: try parameters.text("resume"), disconnect: disconnect)
+        let operation = Identify(
+            name: name,
+            token: try parameters.text("resume"),
+            isOpen: { [store] in store.state.withLock { !$0.isClosed } },
+            disconnect: { [connection, lifetime] in
+                // Before the identity leaves, because it deadvertises its objects.
+                lifetime.end()
+                connection.close(.identityResumed, "the identity was resumed on another connection")
+            }
+        )
         let principal = try authenticated()
         try store.state.withLock { state in
             guard state.identity == nil, !state.isJoining else { throw Problems.identifiedBefore }

@@ -554,7 +554,7 @@ export class CoatyClient extends EventTarget {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #earlyTimer
   /**
-   * The requested name, whether it was granted before, and the token to have the identity again.
+   * The requested name, whether it was granted before, and the token to resume the identity.
    *
    * @type {{name: string, granted: Deferred<any>, isGranted: boolean, resume?: string} | undefined}
    */
@@ -841,8 +841,8 @@ export class CoatyClient extends EventTarget {
       this.#begin()
     } catch (error) {
       if (socket !== this.#socket) return
-      if (wanted.resume && /** @type {any} */ (error).status === 404) {
-        // The gateway was restarted.
+      if (wanted.resume && [400, 404].includes(/** @type {any} */ (error).status)) {
+        // The gateway was restarted, or has an older version.
         wanted.resume = undefined
         return this.#takeIdentity()
       }

@@ -56,7 +56,7 @@ final class ReplayBuffer: Sendable {
         /// A record larger than the limit divided by this number is not kept, because it would evict too many records
         /// of other feeds.
         static let maximumRecordDivisor = 8
-        /// The part of the limit that marks without a record may use.
+        /// The part of the limit that marks may use. Beyond it, marks without a record are removed.
         static let maximumMarksDivisor = 4
 
         var isFull: Bool { bytes + marks * RecordTrail.markSize > limit }

@@ -57,7 +57,12 @@ import Testing
         let resumed = try scene.agent.waitFor { $0.topic == "coaty/3/-/ADV:Identity/\(id)" && $0.text.contains("door") }
         #expect(resumed.topic.hasSuffix(id))
 
-        // The connection that still has it loses it.
+        // The connection that still has it is closed.
+        let object = UUID().uuidString.lowercased()
+        let advertisement =
+            #""event":"advertise","lifetime":"connection","data":{"object":{"coreType":"CoatyObject","#
+            + #""objectType":"com.example.Visitor","objectId":"\#(object)","name":"Ann"}}"#
+        #expect(try second.ask("publish", advertisement).op == "ok")
         let third = try scene.gateway.frameClient()
         #expect(try identify(third, "Kiosk in the hall", resuming: token) == id)
         #expect(try second.closeCode() == 4506)
@@ -67,6 +72,7 @@ import Testing
         let topics = scene.agent.messages.map(\.topic).filter { $0.hasSuffix("/\(id)") }
         let events = ["DAD", "ADV:Identity", "CHN:c"].map { "coaty/3/-/\($0)/\(id)" }
         #expect(Array(topics.suffix(3)) == events)
+        _ = try scene.agent.waitFor { $0.topic.contains("/DAD/") && $0.text.contains(object) }
     }
 
     @Test func unknownResumeTokensAreRefused() throws {

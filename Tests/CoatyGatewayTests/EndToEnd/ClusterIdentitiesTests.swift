@@ -44,7 +44,7 @@ import Testing
         try waitUntil("it is online") { try isOnline(identity.id, at: scene.gateways[1]) }
     }
 
-    @Test func otherGatewayGivesTheIdentityUp() throws {
+    @Test func otherGatewayReleasesTheIdentity() throws {
         let scene = try ClusterScene()
         var client = try scene.gateways[0].frameClient()
         var identity = try identify(client)
@@ -60,9 +60,9 @@ import Testing
         #expect(life(identity.id, in: scene).last == "ADV:Identity")
     }
 
-    /// A gateway that was frozen when the client moved gives the identity up when it continues: as an answer to the
+    /// A gateway that was frozen when the client moved releases the identity when it continues: as an answer to the
     /// question, or, if its broker connection has ended, when it hears of the other one.
-    @Test(arguments: [false, true]) func frozenGatewayGivesTheIdentityUpLater(loses connection: Bool) throws {
+    @Test(arguments: [false, true]) func frozenGatewayReleasesTheIdentityLater(disconnected isDisconnected: Bool) throws {
         let scene = try ClusterScene(2, ["--broker-keepalive", "5"])
         let first = try scene.gateways[0].frameClient()
         let identity = try identify(first)
@@ -71,7 +71,7 @@ import Testing
         scene.gateways[0].signal(SIGSTOP)
         let resumed = try identify(second, resuming: identity)
         #expect(resumed.id == identity.id)
-        if connection { _ = try scene.agent.waitFor { $0.topic == "coaty/3/-/DAD/\(gateway)" } }
+        if isDisconnected { _ = try scene.agent.waitFor { $0.topic == "coaty/3/-/DAD/\(gateway)" } }
         scene.gateways[0].signal(SIGCONT)
         #expect(try first.closeCode() == 4506)
         try waitUntil("it is online at both") { try scene.gateways.allSatisfy { try isOnline(identity.id, at: $0) } }

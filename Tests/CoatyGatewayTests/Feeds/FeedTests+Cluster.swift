@@ -124,8 +124,8 @@ extension FeedTests {
         try await expect("f", [.ok, .event(7), .event(8)])
     }
 
-    /// The place of a cursor is known for longer than the events before it are kept.
-    @Test func evictedEventsTellThePlace() async throws {
+    /// A cursor is found by events of which only the hashes are kept.
+    @Test func cursorsAreFoundByEvictedEvents() async throws {
         let buffer = try Made.replayBuffer(of: 20)
         let pair = try Pair(buffer)
         pair.feeds[0].add(try subscription("a"))

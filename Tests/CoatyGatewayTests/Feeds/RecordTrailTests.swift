@@ -187,8 +187,8 @@ import Testing
         #expect(former.places[60_000].window.count == 50_001)
     }
 
-    /// Many clients may come with the same cursor.
-    @Test func cursorIsLookedForOnce() throws {
+    /// Many clients may send the same cursor.
+    @Test func foundCursorsAreCached() throws {
         let (former, next) = (Gateway(), Gateway())
         former.begin(at: 0)
         next.begin(at: 0)

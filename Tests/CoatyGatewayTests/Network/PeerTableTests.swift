@@ -78,6 +78,14 @@ struct PeerTableTests {
         #expect(table.setReachable("b0", true) == nil)
         #expect(table.peers["b0"]?.presence == .partitioned && table.seen.isEmpty)
         #expect(advance(&table, to: .seconds(23)).isEmpty)
+        // Another process may have its address now.
+        var other = head(1, time: 22_000, session: "c0")
+        other.url = first.url
+        _ = table.receive(other, at: .seconds(22))
+        #expect(table.takeProbes(at: .seconds(23), interval: .seconds(10)).isEmpty)
+        other = head(2, time: 22_000, session: "c0")
+        other.url = "http://192.0.2.2/"
+        _ = table.receive(other, at: .seconds(22))
         // It may stop meanwhile.
         #expect(table.takeProbes(at: .seconds(23), interval: .seconds(10)).count == 1)
         #expect(table.setReachable("b0", false) == nil)

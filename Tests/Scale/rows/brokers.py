@@ -2,7 +2,6 @@
 
 import contextlib
 import signal
-import subprocess
 import time
 
 from cluster import AT_BROKERS, BROKERS, GATEWAYS, MQTT_FRONT, MQTT_PORT, READY, RECIPES
@@ -19,6 +18,8 @@ LOOP_SECONDS = 3
 MOVE_LIMIT = 10
 # Seconds within which gateways must notice that the brokers are partitioned: they miss the messages of the other one after 10 s.
 PARTITION_LIMIT = 20
+# How often gateways are started until they are at different brokers: each has two connections, and haproxy divides all of them.
+ATTEMPTS = 20
 # Longer than the default timeouts of haproxy in Debian, in seconds.
 QUIET = 55
 
@@ -48,21 +49,24 @@ def bridged(cluster):
         cluster.promise(loops == 0, f"gateway {number} reports {loops} loops")
 
 
-@row("two brokers with a bridge, a gateway at each; no packets pass between the brokers for a while")
+@row("two brokers with a bridge, a gateway at each; SIGSTOP of haproxy between the brokers")
 def partition(cluster):
-    """Both gateways notice the partition within 20 s: the other one is `partitioned`, because it still answers requests. When the packets
-    pass again, they see each other."""
+    """Both gateways notice the partition within 20 s: the other one is `partitioned`, because it is ready. When haproxy continues, they see
+    each other."""
     cluster.start_broker(1)
-    cluster.start_broker(0, *bridge(to=1), f"bridge_bind_address {BROKERS[0]}")
+    link = cluster.start_haproxy("haproxy-mqtt", lambda text: text.replace(BROKERS[0], BROKERS[1]).replace(BROKERS[2], BROKERS[1]))
+    cluster.wait("haproxy forwards MQTT", lambda: mqtt_connect(MQTT_PORT, address=MQTT_FRONT).close() or True, READY)
+    cluster.start_broker(0, *(line.replace(BROKERS[1], MQTT_FRONT) for line in bridge(to=1)))
     for number in range(2):
         cluster.start_gateway(number, brokers=[AT_BROKERS[number]])
     cluster.wait_until_complete()
     since = time.monotonic()
-    with isolated(cluster):
-        for number in range(2):
-            cluster.wait("the partition is noticed", lambda number=number: states(cluster, number) == ["partitioned"], PARTITION_LIMIT)
-        cluster.note("noticed", f"after {time.monotonic() - since:.1f} s")
+    link.process.send_signal(signal.SIGSTOP)
+    for number in range(2):
+        cluster.wait("the partition is noticed", lambda number=number: states(cluster, number) == ["partitioned"], PARTITION_LIMIT)
+    cluster.note("noticed", f"after {time.monotonic() - since:.1f} s")
     since = time.monotonic()
+    link.process.send_signal(signal.SIGCONT)
     cluster.wait_until_complete()
     cluster.note("healed", f"after {time.monotonic() - since:.1f} s")
     for gateway in cluster.gateways.values():
@@ -72,23 +76,6 @@ def partition(cluster):
 def states(cluster, number):
     """Returns the states of the other gateways."""
     return [each["state"] for each in cluster.status(number)["cluster"]["gateways"]]
-
-
-@contextlib.contextmanager
-def isolated(cluster):
-    """Drops all packets between the two brokers."""
-    rules = f"""table ip partition {{
-        chain out {{
-            type filter hook output priority 0;
-            ip saddr {BROKERS[0]} ip daddr {BROKERS[1]} drop
-            ip saddr {BROKERS[1]} ip daddr {BROKERS[0]} drop
-        }}
-    }}"""
-    subprocess.run(["nft", "-f", "-"], input=rules, text=True, check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["nft", "delete", "table", "ip", "partition"], check=True)
 
 
 @row("two brokers with a bridge at each side: a loop")
@@ -119,12 +106,7 @@ def frozen_broker(cluster):
     cluster.start_broker(1, *bridge(to=0))
     cluster.start_haproxy("haproxy-mqtt", without_third)
     cluster.wait("haproxy forwards MQTT", lambda: mqtt_connect(MQTT_PORT, address=MQTT_FRONT).close() or True, READY)
-    # Each gateway gets another broker: haproxy chooses the one with fewer connections. Without checks of their own, the gateways notice the
-    # frozen broker only when haproxy closes the connection.
-    for number in range(2):
-        cluster.start_gateway(number, "--broker-check-interval", "0", brokers=[(MQTT_FRONT, MQTT_PORT)])
-    cluster.wait_until_complete()
-    frozen, moving = 0, gateway_at(cluster, BROKERS[0])
+    frozen, moving = 0, start_gateways_apart(cluster)
     observers = [Observer(host, transport) for host in GATEWAYS for transport in ("ws", "sse")]
     cluster.observe(observers)
     # The agent is at the broker that stays.
@@ -152,13 +134,21 @@ def without_third(text):
     return "".join(line for line in text.splitlines(True) if BROKERS[2] not in line)
 
 
-def gateway_at(cluster, broker):
-    """Returns the number of the gateway that is connected to a broker, from the log of the broker."""
-    log = next(each.log for number, each in cluster.brokers.items() if BROKERS[number] == broker).read_text()
-    for number in range(2):
-        if f"Coaty{cluster.identity(number).replace('-', '')[:18]}" in log:
-            return number
-    raise Broken(f"no gateway is at {broker}")
+def start_gateways_apart(cluster):
+    """Starts gateways that haproxy connects to different brokers. Returns the number of the one at the first broker. Without checks of their
+    own, they notice a frozen broker only when haproxy closes the connection."""
+    for _ in range(ATTEMPTS):
+        for number in range(2):
+            cluster.start_gateway(number, "--broker-check-interval", "0", brokers=[(MQTT_FRONT, MQTT_PORT)])
+        cluster.wait_until_complete()
+        log = cluster.brokers[0].log.read_text()
+        here = [number for number in range(2) if f"Coaty{cluster.identity(number).replace('-', '')[:18]}" in log]
+        if len(here) == 1:
+            return here[0]
+        for gateway in cluster.gateways.values():
+            gateway.kill()
+        cluster.gateways.clear()
+    raise Broken("haproxy has connected both gateways to the same broker")
 
 
 @row(f"haproxy in front of a broker; the connection of an agent is quiet for {QUIET} s")

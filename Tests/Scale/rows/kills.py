@@ -17,7 +17,7 @@ OBSERVERS = [("ws", FRONT), ("ws", FRONT), ("sse", FRONT)]
 PAUSES = [9, 9, 9, 9, 0.5]
 # Seconds until haproxy knows that a gateway is ready: the interval of its checks, and a check.
 CHECK = 1.5
-# The least share of the resumes at a gateway that has run for the longer time that have no gap. A gateway that is more than two seconds
+# Minimum share of the resumes at a gateway that has run for the longer time that have no gap. A gateway that is more than two seconds
 # behind the other one, on a busy machine, must report one.
 GAPLESS_SHARE = 0.8
 # The longest time to resume in seconds, on a busy machine.

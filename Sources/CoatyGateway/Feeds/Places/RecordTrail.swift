@@ -12,7 +12,7 @@ final class RecordTrail {
     static let window: Int64 = 5_000
     /// The maximum difference between the times at which two gateways receive an event.
     static let tolerance: Int64 = 2_000
-    /// How much older than a record the marks may be with which its cursor is found.
+    /// Maximum age of the marks that are needed to find the cursor of a record, relative to the record.
     static let reach = window + 2 * tolerance
     /// The size of a mark, in bytes.
     static let markSize = MemoryLayout<Mark>.stride
@@ -39,10 +39,10 @@ final class RecordTrail {
     /// The first position of the last window.
     private var windowStart: UInt64 = 1
     /// The records that were found last, with the time of the last event at that moment. When a gateway fails, many
-    /// clients come with the same cursors.
-    private var found: Deque<(search: Search, position: UInt64, time: Int64)> = []
+    /// clients send the same cursors.
+    private var cache: Deque<(cursor: Search.Cursor, position: UInt64, time: Int64)> = []
     /// Maximum number of these records, and how long one is valid if events follow, in milliseconds.
-    private static let memory = (count: 64, duration: Int64(1_000))
+    private static let cacheLimit = (count: 64, duration: Int64(1_000))
 
     init(_ windows: WindowHash) { self.windows = windows }
 
@@ -154,10 +154,18 @@ final class RecordTrail {
         /// The number of records that one step compares.
         fileprivate static let stride: UInt64 = 256
 
+        /// What is looked for.
+        fileprivate struct Cursor: Equatable {
+            let time: Int64
+            let count: UInt64
+            let hash: UInt64
+        }
+
+        fileprivate let cursor: Cursor
         /// The time of the cursor, translated to that of this gateway.
-        let time: Int64
-        let count: UInt64
-        let hash: UInt64
+        fileprivate var time: Int64 { cursor.time }
+        fileprivate var count: UInt64 { cursor.count }
+        fileprivate var hash: UInt64 { cursor.hash }
         fileprivate var phase = Phase.windows
         /// The next position to compare; nil at the begin of a phase.
         fileprivate var next: UInt64?
@@ -167,12 +175,7 @@ final class RecordTrail {
         fileprivate var events: Set<UInt64> = []
 
         init(time: Int64, count: UInt16, hash: UInt64) {
-            (self.time, self.count, self.hash) = (time, UInt64(count), hash)
-        }
-
-        /// Whether a search is for the same cursor.
-        fileprivate func isAlike(_ other: Search) -> Bool {
-            hash == other.hash && time == other.time && count == other.count
+            cursor = Cursor(time: time, count: UInt64(count), hash: hash)
         }
 
         /// The earliest time of a record that the other gateway may have in its window.
@@ -221,13 +224,15 @@ final class RecordTrail {
     /// - Returns: the result; nil if the search must be continued.
     func advance(_ search: inout Search) -> Search.Result? {
         let time = mark(position).time
-        if let known = found.first(where: { $0.search.isAlike(search) && time - $0.time <= Self.memory.duration }) {
+        if let known = cache.first(where: { $0.cursor == search.cursor }), time - known.time <= Self.cacheLimit.duration
+        {
             return .found(known.position)
         }
         let result = step(&search)
         if case .found(let position) = result, search.count > 0 {
-            if found.count == Self.memory.count { found.removeFirst() }
-            found.append((search, position, time))
+            cache.removeAll { $0.cursor == search.cursor }
+            if cache.count == Self.cacheLimit.count { cache.removeFirst() }
+            cache.append((search.cursor, position, time))
         }
         return result
     }

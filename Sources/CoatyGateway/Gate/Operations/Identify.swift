@@ -7,6 +7,8 @@ struct Identify: AsyncOperation {
     let name: String
     /// The resume token of an identity that the client had before.
     let token: String?
+    /// Whether the connection is open.
+    let isOpen: @Sendable () -> Bool
     /// Ends the connection, because the identity was resumed on another one.
     let disconnect: @Sendable () -> Void
 
@@ -22,6 +24,7 @@ struct Identify: AsyncOperation {
         let client = ClientIdentities.Client(
             subject: permit.principal.subject,
             takePlace: { try permit.account.take(.identities) },
+            isOpen: isOpen,
             disconnect: disconnect
         )
         return try await network.identities.join(name: name, resuming: token, for: client)

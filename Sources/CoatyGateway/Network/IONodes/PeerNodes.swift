@@ -138,12 +138,12 @@ final class PeerNodes: PeerPart {
     }
 
     func receive(_ piece: JSONView, replacesAll: Bool, from peer: CoatyUUID) {
-        let lost = state.withLock { state in
+        let taken = state.withLock { state in
             state.records.receive(piece, replacesAll: replacesAll, from: peer)
-            return state.records.lost(to: peer, by: peers.id)
+            return state.records.taken(by: peer, from: peers.id)
         }
         // This gateway was cut off, and another one has taken the node over meanwhile.
-        for id in lost { Task { _ = await nodes?.withdraw(id) } }
+        for id in taken { Task { _ = await nodes?.withdraw(id) } }
     }
 
     /// Advertises a node again that this gateway has taken over, if the agent that had it before deadvertises it.

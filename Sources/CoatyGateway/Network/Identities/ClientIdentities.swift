@@ -7,7 +7,7 @@ import Synchronization
 /// Client identity: an agent with its own broker connection and last will.
 struct ClientIdentity: Sendable {
     let manager: CommunicationManager
-    /// With this token the client can have the identity again on another connection.
+    /// With this token the client can resume the identity on another connection.
     let resumeToken: String
     /// Stops the agent and releases its place within the limit.
     let leave: @Sendable () async -> Void
@@ -23,6 +23,8 @@ final class ClientIdentities: Component {
         let subject: Principal.Subject
         /// Reserves the client's place, which is kept until the identity has left.
         let takePlace: @Sendable () throws -> Place?
+        /// Whether the connection is open. Called under a lock.
+        let isOpen: @Sendable () -> Bool
         /// Ends the connection, because the identity was resumed on another one. Must not block.
         let disconnect: @Sendable () -> Void
     }
@@ -34,6 +36,7 @@ final class ClientIdentities: Component {
         let manager: CommunicationManager
         let place: Place?
         let disconnect: @Sendable () -> Void
+        var isLeaving = false
     }
 
     private struct State {
@@ -88,27 +91,30 @@ final class ClientIdentities: Component {
     /// - Throws: `Problem` if the token is invalid, there are too many identities, the broker can't be reached, or the
     ///   gateway stops; any error of `CommunicationManager.init`.
     func join(name: String, resuming token: String?, for client: Client) async throws -> ClientIdentity {
-        let former = try token.map { token in
-            guard let former = tokens.identity(token, for: client.subject) else { throw Problems.unknownResumeToken }
-            return former
-        }
-        if let former {
-            await peers?.release(former.id)
-            await release(former.id)
-        }
-        let identity = FormerIdentity(id: former?.id ?? CoatyUUID(), takeovers: former.map { $0.takeovers + 1 } ?? 0)
-        let manager = try start(identity.id, name, for: client)
+        guard let token else { return try await join(FormerIdentity(id: CoatyUUID(), takeovers: 0), name, for: client) }
+        guard var identity = tokens.identity(token, for: client.subject) else { throw Problems.unknownResumeToken }
+        // The client may have a later token that got lost.
+        identity.takeovers = max(identity.takeovers, peers?.takeovers(of: identity.id) ?? 0) + 1
+        await release(identity.id)
+        return try await join(identity, name, for: client)
+    }
+
+    private func join(_ identity: FormerIdentity, _ name: String, for client: Client) async throws -> ClientIdentity {
+        let manager = try await start(identity, name, for: client)
         guard await manager.hasJoined(within: Self.joinTimeout, by: ContinuousClock()) else {
             await leave(manager)
             throw Problems.notIdentified
         }
         let isHere = state.withLock { state in
-            guard state.entries[identity.id]?.manager === manager else { return false }
+            guard let entry = state.entries[identity.id], entry.manager === manager, !entry.isLeaving, client.isOpen()
+            else { return false }
             // Under the lock, so that the announcements are in order.
-            peers?.set(identity.id, PeerIdentities.Record(takeovers: identity.takeovers))
-            return true
+            return peers?.set(identity.id, PeerIdentities.Record(takeovers: identity.takeovers)) ?? true
         }
-        guard isHere else { throw Problems.identityInUse }
+        guard isHere else {
+            await leave(manager)
+            throw Problems.identityInUse
+        }
         return ClientIdentity(
             manager: manager,
             resumeToken: tokens.token(identity, for: client.subject),
@@ -116,7 +122,12 @@ final class ClientIdentities: Component {
         )
     }
 
-    private func start(_ id: CoatyUUID, _ name: String, for client: Client) throws -> CommunicationManager {
+    private func start(
+        _ former: FormerIdentity,
+        _ name: String,
+        for client: Client
+    ) async throws -> CommunicationManager {
+        let id = former.id
         let place = try client.takePlace()
         try state.withLock { state in
             guard !state.isStopped, state.entries.count + state.creating.count < limit else {
@@ -125,6 +136,9 @@ final class ClientIdentities: Component {
             guard state.entries[id] == nil, state.creating.insert(id).inserted else { throw Problems.identityInUse }
         }
         defer { state.withLock { _ = $0.creating.remove(id) } }
+        await peers?.release(id)
+        // It may have taken seconds. Then the client may already have the identity on another connection.
+        guard client.isOpen() else { throw Problems.identityInUse }
         var logger = logger
         logger[metadataKey: "identity"] = "\(id)"
         let identity = Identity(name: name, objectId: id)
@@ -141,7 +155,11 @@ final class ClientIdentities: Component {
     private func leave(_ manager: CommunicationManager) async {
         let id = manager.identityId
         // First, because the gateway would advertise an identity again that others deadvertise.
-        state.withLock { if $0.entries[id]?.manager === manager { peers?.set(id, nil) } }
+        state.withLock { state in
+            guard state.entries[id]?.manager === manager else { return }
+            state.entries[id]?.isLeaving = true
+            peers?.set(id, nil)
+        }
         await manager.stop()
         state.withLock { if $0.entries[id]?.manager === manager { $0.entries[id] = nil } }
     }

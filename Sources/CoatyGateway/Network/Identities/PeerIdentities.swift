@@ -3,8 +3,8 @@ import Synchronization
 
 /// The identities that clients have at the gateways of a cluster, so that each exists at one gateway only.
 ///
-/// Before a client resumes its identity at this gateway, the gateway that has it must give it up. If that gateway did
-/// not answer and comes back later, it gives the identity up then.
+/// Before a client resumes its identity at this gateway, the gateway that has it must release it. If that gateway does
+/// not answer, it releases the identity when it receives this gateway's record.
 ///
 /// Its lock is a leaf.
 final class PeerIdentities: PeerPart {
@@ -32,7 +32,7 @@ final class PeerIdentities: PeerPart {
         var observation: Subscription?
     }
 
-    /// Maximum time that another gateway has to give an identity up.
+    /// Maximum time that another gateway has to release an identity.
     private static let timeout = Duration.seconds(2)
 
     let name = "identities"
@@ -50,9 +50,21 @@ final class PeerIdentities: PeerPart {
     // MARK: - Own identities
 
     /// Announces an identity of this gateway, or that it is leaving.
-    func set(_ id: CoatyUUID, _ record: Record?) {
-        if state.withLock({ $0.records.set(id, record) }) { peers.noteChange(of: name) }
+    ///
+    /// - Returns: false if a client has resumed the identity at another gateway at the same time, which keeps it.
+    @discardableResult
+    func set(_ id: CoatyUUID, _ record: Record?) -> Bool {
+        let live = peers.live
+        let (isFirst, isTaken) = state.withLock { state in
+            let isFirst = state.records.set(id, record)
+            return (isFirst, live.contains { state.records.isTaken(id, by: $0, from: peers.id) })
+        }
+        if isFirst { peers.noteChange(of: name) }
+        return !isTaken
     }
+
+    /// Returns how often an identity was resumed, as far as this gateway knows.
+    func takeovers(of id: CoatyUUID) -> Int { state.withLock { $0.records.takeovers(of: id) } }
 
     func takeWhole() -> [[UInt8]] { state.withLock { $0.records.takeWhole() } }
 
@@ -70,8 +82,7 @@ final class PeerIdentities: PeerPart {
 
     // MARK: - Identities of others
 
-    /// Asks the gateways that have an identity to give it up. A gateway that does not answer has until its next message
-    /// here.
+    /// Asks the gateways that have an identity to release it. A gateway that does not answer releases it later.
     func release(_ id: CoatyUUID) async {
         let live = peers.live
         let gateways = state.withLock { state in live.filter { state.records.others[$0]?[id] != nil } }
@@ -91,11 +102,11 @@ final class PeerIdentities: PeerPart {
     }
 
     func receive(_ piece: JSONView, replacesAll: Bool, from peer: CoatyUUID) {
-        let (lost, identities) = state.withLock { state in
+        let (taken, identities) = state.withLock { state in
             state.records.receive(piece, replacesAll: replacesAll, from: peer)
-            return (state.records.lost(to: peer, by: peers.id), state.identities)
+            return (state.records.taken(by: peer, from: peers.id), state.identities)
         }
-        for id in lost { Task { await identities?.release(id) } }
+        for id in taken { Task { await identities?.release(id) } }
     }
 
     func handle(_ change: PeerTable.Change) {

@@ -1,10 +1,10 @@
 import Coaty
 
-/// A client identity that its client may have again on another connection.
+/// A client identity that its client may resume on another connection.
 struct FormerIdentity: Sendable {
     let id: CoatyUUID
     /// How often it was resumed.
-    let takeovers: Int
+    var takeovers: Int
 }
 
 /// Makes and reads resume tokens, which any gateway of the cluster accepts. Without a cluster, they are valid until the

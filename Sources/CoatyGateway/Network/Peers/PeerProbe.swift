@@ -1,18 +1,18 @@
 import CCurl
 import Foundation
 
-/// Finds out whether a gateway is alive whose messages do not arrive through the broker. Its functions block.
+/// Asks a gateway, whose messages do not arrive through the broker, whether it is ready. Its functions block.
 enum PeerProbe {
     /// Maximum time of a request.
     private static let timeout = Duration.seconds(2)
     /// libcurl requires one call of this before its first use.
-    private static let isReady = ccurl_start() == CURLE_OK
+    private static let hasStarted = ccurl_start() == CURLE_OK
 
-    /// Returns whether an HTTP server answers at a URL, whatever it answers. A process that is frozen does not.
-    static func isAnswered(_ url: String) -> Bool {
-        guard isReady, let handle = curl_easy_init() else { return false }
+    /// Returns whether the gateway at a URL is ready, and so connected to its broker.
+    static func isReady(_ url: String) -> Bool {
+        guard hasStarted, let handle = curl_easy_init() else { return false }
         defer { curl_easy_cleanup(handle) }
-        // The certificate is not verified: nothing is sent that others may not know, and the answer is not used.
+        // The certificate is not verified: the request contains no secrets.
         let prepared = ccurl_prepare_request(
             handle,
             url,
@@ -29,8 +29,7 @@ enum PeerProbe {
             nil
         )
         guard prepared == CURLE_OK else { return false }
-        curl_easy_perform(handle)
-        return ccurl_status(handle) > 0
+        return curl_easy_perform(handle) == CURLE_OK && ccurl_status(handle) == 200
     }
 
     /// Returns the URL at which the other gateways may reach this one.
@@ -38,10 +37,13 @@ enum PeerProbe {
     /// - Parameters:
     ///   - host: the address that it listens on. If that is any, its address towards the broker is used.
     ///   - broker: the host name or address of the broker.
-    /// - Returns: nil if the address is unknown.
+    /// - Returns: nil if the address is unknown, or if it is a loopback address and that of the broker is not: then the
+    ///   others are probably on other machines.
     static func url(host: String, port: UInt16, isEncrypted: Bool, broker: String) -> String? {
         let isAny = ["", "0.0.0.0", "::"].contains(host)
-        guard let address = isAny ? localAddress(towards: broker) : host else { return nil }
+        guard let address = isAny ? localAddress(towards: broker) : host,
+            HostName.isLoopback(broker) || !HostName.isLoopback(address)
+        else { return nil }
         let authority = address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)"
         return "\(isEncrypted ? "https" : "http")://\(authority)\(Self.path)"
     }

@@ -115,15 +115,23 @@ protocol TakenOver: Codable, Equatable, Sendable {
 }
 
 extension PeerRecords where Record: TakenOver {
-    /// Returns what another gateway has taken over, because it was not reachable from here.
+    /// Returns the things of this gateway that another one has taken over.
     ///
     /// - Parameter id: the id of this gateway.
-    func lost(to peer: CoatyUUID, by id: CoatyUUID) -> [CoatyUUID] {
-        (others[peer] ?? [:]).filter { thing, record in
-            guard let own = own[thing] else { return false }
-            // If two gateways have taken it over at the same time, the one with the lower id keeps it.
-            let isBehind = own.takeovers == record.takeovers && own.takeovers > 0 && peer.string < id.string
-            return own.takeovers < record.takeovers || isBehind
-        }.map(\.key)
+    func taken(by peer: CoatyUUID, from id: CoatyUUID) -> [CoatyUUID] {
+        (others[peer] ?? [:]).keys.filter { isTaken($0, by: peer, from: id) }
+    }
+
+    /// Returns whether another gateway has taken over a thing of this one.
+    func isTaken(_ thing: CoatyUUID, by peer: CoatyUUID, from id: CoatyUUID) -> Bool {
+        guard let own = own[thing], let record = others[peer]?[thing] else { return false }
+        // If two gateways have taken it over at the same time, the one with the lower id keeps it.
+        let isBehind = own.takeovers == record.takeovers && own.takeovers > 0 && peer.string < id.string
+        return own.takeovers < record.takeovers || isBehind
+    }
+
+    /// Returns how often a thing was taken over, as far as this gateway knows.
+    func takeovers(of thing: CoatyUUID) -> Int {
+        max(own[thing]?.takeovers ?? 0, others.values.compactMap { $0[thing]?.takeovers }.max() ?? 0)
     }
 }

@@ -27,7 +27,7 @@ struct PeerTable: Sendable {
         case stopping
         /// No message arrives, but it was not deadvertised: it is frozen, or the broker does not deliver its messages.
         case missing
-        /// It is missing, but answers requests: the broker does not deliver its messages.
+        /// It is missing, but ready: the broker does not deliver its messages.
         case partitioned
         /// It was deadvertised, and has sent no sign of life since.
         case left
@@ -45,7 +45,7 @@ struct PeerTable: Sendable {
         var lastHeard: Duration
         /// Where it can be reached; nil if that is not known.
         var url: String?
-        /// When it was last tried to reach it there.
+        /// When it was last probed.
         fileprivate var lastProbe: Duration?
         /// When it was deadvertised, without a sign of life since.
         var deadvertised: Duration?
@@ -164,10 +164,13 @@ struct PeerTable: Sendable {
 
     // MARK: - Silence
 
-    /// Returns the sessions and URLs of silent peers that must be tried to be reached now.
+    /// Returns the silent peers to probe now. The URL of a live peer is not that of a silent one any more.
     mutating func takeProbes(at now: Duration, interval: Duration) -> [(session: PeerMessage.Session, url: String)] {
-        peers.values.filter { $0.presence.isSilent }.compactMap { peer in
-            guard let url = peer.url, peer.lastProbe.map({ now - $0 > interval }) ?? true else { return nil }
+        let urls = Set(live.compactMap(\.url))
+        return peers.values.filter { $0.presence.isSilent }.compactMap { peer in
+            guard let url = peer.url, !urls.contains(url), peer.lastProbe.map({ now - $0 > interval }) ?? true else {
+                return nil
+            }
             peers[peer.session]?.lastProbe = now
             return (peer.session, url)
         }

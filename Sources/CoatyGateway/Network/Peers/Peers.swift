@@ -16,7 +16,7 @@ final class Peers: Component {
     static let timeout = Duration.seconds(10)
     /// Maximum interval at which passed time is noticed, and minimum interval of replies.
     private static let tick = Duration.milliseconds(250)
-    /// The interval at which it is tried to reach a silent peer.
+    /// The interval of probes of a silent peer.
     private static let probeInterval = Duration.seconds(10)
     /// Minimum interval of requests for a part, and of its transmission as a whole.
     private static let wholeInterval = Duration.seconds(1)
@@ -28,7 +28,11 @@ final class Peers: Component {
 
     private struct Copy {
         var revision: UInt64 = 0
+        /// The revision of the original, as its gateway has last announced.
+        var latest: UInt64 = 0
         var lastWanted: Duration?
+
+        var isComplete: Bool { revision > 0 && revision == latest }
     }
 
     private struct Part {
@@ -57,6 +61,9 @@ final class Peers: Component {
         var isStopping = false
         /// The URL at which the others may reach this gateway.
         var url: String?
+        var findURL: (@Sendable () -> String?)?
+        /// Whether silent peers are being probed. Otherwise, requests that time out would queue.
+        var isProbing = false
         /// When the agent came online; nil while it is offline.
         var online: (period: Int, since: Duration)?
         var observations: [Subscription] = []
@@ -102,14 +109,19 @@ final class Peers: Component {
     /// Adds a part. Call it before the start.
     func add(_ part: any PeerPart) { state.withLock { $0.parts[part.name] = Part(part: part) } }
 
-    /// Announces where the others may reach this gateway. It needs the address of the broker, which may take long to
-    /// resolve.
+    /// Announces where the others may reach this gateway.
     ///
-    /// - Parameter find: returns the URL; may block.
+    /// - Parameter find: returns the URL; may block. Called now and whenever the gateway comes online.
     func announceURL(_ find: @escaping @Sendable () -> String?) {
+        state.withLock { $0.findURL = find }
+        findURL()
+    }
+
+    private func findURL() {
         probes.async { [weak self] in
+            guard let self, let find = state.withLock(\.findURL) else { return }
             let url = find()
-            self?.state.withLock { $0.url = url }
+            state.withLock { $0.url = url }
         }
     }
 
@@ -334,27 +346,38 @@ final class Peers: Component {
             guard let part = state.parts[name] else { return nil }
             let copy = part.copies[head.session] ?? Copy()
             guard head.content == .whole || copy.revision > 0 && copy.revision + 1 == revision else { return nil }
-            state.parts[name]?.copies[head.session] = Copy(revision: revision)
+            state.parts[name]?.copies[head.session] = Copy(revision: revision, latest: revision)
             return part.part
         }
         part?.receive(document.root, replacesAll: head.content == .whole, from: head.from)
     }
 
-    /// Requests the parts of which a message was missed.
+    /// Records the revisions of another gateway's parts, and requests those of which a message was missed.
     private func compare(_ head: PeerMessage.Head, at now: Duration) {
-        let wanted = state.withLock { state in
-            state.parts.keys.filter { name in
-                guard let revision = head.revisions[name] else { return false }
-                var copy = state.parts[name]?.copies[head.session] ?? Copy()
-                guard copy.revision != revision || revision == 0,
-                    copy.lastWanted.map({ now - $0 > Self.wholeInterval }) ?? true
-                else { return false }
-                copy.lastWanted = now
-                state.parts[name]?.copies[head.session] = copy
-                return true
+        state.withLock { state in
+            for name in state.parts.keys {
+                guard let revision = head.revisions[name] else { continue }
+                state.parts[name]?.copies[head.session, default: Copy()].latest = revision
             }
         }
-        for part in wanted { send(.wanted, part, [], to: head.session) }
+        requestMissing(of: [head.session], at: now)
+    }
+
+    private func requestMissing(of sessions: [PeerMessage.Session], at now: Duration) {
+        let wanted = state.withLock { state in
+            var wanted: [(part: String, session: PeerMessage.Session)] = []
+            for name in state.parts.keys {
+                for session in sessions {
+                    guard let copy = state.parts[name]?.copies[session], !copy.isComplete,
+                        copy.lastWanted.map({ now - $0 > Self.wholeInterval }) ?? true
+                    else { continue }
+                    state.parts[name]?.copies[session]?.lastWanted = now
+                    wanted.append((name, session))
+                }
+            }
+            return wanted
+        }
+        for (part, session) in wanted { send(.wanted, part, [], to: session) }
     }
 
     private func answer(_ message: PeerMessage) {
@@ -372,8 +395,9 @@ final class Peers: Component {
 
     private func advance() {
         let (now, period) = (now, manager.onlinePeriod)
-        let (changes, isDue, wanted, silent) = state.withLock { state in
-            if state.online?.period != period { state.online = period.map { ($0, now) } }
+        let (changes, isDue, wanted, silent, live, cameOnline) = state.withLock { state in
+            let cameOnline = state.online?.period != period
+            if cameOnline { state.online = period.map { ($0, now) } }
             let changes = state.table.advance(
                 to: now,
                 timeout: Self.timeout,
@@ -389,24 +413,31 @@ final class Peers: Component {
                 state.parts[name]?.lastWhole = now
             }
             let isDue = age >= Self.interval || state.isDue && age >= Self.tick
-            let silent = state.table.takeProbes(at: now, interval: Self.probeInterval).filter { $0.url != state.url }
-            return (changes, isDue, wanted.keys, silent)
+            let silent = state.isProbing ? [] : state.table.takeProbes(at: now, interval: Self.probeInterval)
+            state.isProbing = state.isProbing || !silent.isEmpty
+            return (changes, isDue, wanted.keys, silent, state.table.live.map(\.session), cameOnline)
         }
         handle(changes)
-        for (session, url) in silent { probe(session, url) }
+        // Not only with the next message, up to two seconds later.
+        requestMissing(of: live, at: now)
+        if !silent.isEmpty { probe(silent) }
+        if cameOnline, period != nil { findURL() }
         for part in wanted { sendWhole(part) }
         if isDue { sendState() }
     }
 
-    /// Finds out whether a silent peer is alive.
-    private func probe(_ session: PeerMessage.Session, _ url: String) {
+    /// Finds out which silent peers are ready.
+    private func probe(_ silent: [(session: PeerMessage.Session, url: String)]) {
         probes.async { [weak self] in
-            let isAnswered = PeerProbe.isAnswered(url)
-            guard let id = self?.state.withLock({ $0.table.setReachable(session, isAnswered) }) else { return }
-            self?.logger.warning(
-                "another gateway of the cluster is reachable, but its messages do not arrive through the broker",
-                metadata: ["agent": "\(id)"]
-            )
+            for (session, url) in silent {
+                let isReady = url != self?.state.withLock(\.url) && PeerProbe.isReady(url)
+                guard let id = self?.state.withLock({ $0.table.setReachable(session, isReady) }) else { continue }
+                self?.logger.warning(
+                    "another gateway of the cluster is reachable, but its messages do not arrive through the broker",
+                    metadata: ["agent": "\(id)"]
+                )
+            }
+            self?.state.withLock { $0.isProbing = false }
         }
     }
 
