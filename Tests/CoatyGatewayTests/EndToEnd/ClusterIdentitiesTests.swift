@@ -62,7 +62,8 @@ import Testing
 
     /// A gateway that was frozen when the client moved releases the identity when it continues: as an answer to the
     /// question, or, if its broker connection has ended, when it hears of the other one.
-    @Test(arguments: [false, true]) func frozenGatewayReleasesTheIdentityLater(disconnected isDisconnected: Bool) throws {
+    @Test(arguments: [false, true]) func frozenGatewayReleasesTheIdentityLater(disconnected isDisconnected: Bool) throws
+    {
         let scene = try ClusterScene(2, ["--broker-keepalive", "5"])
         let first = try scene.gateways[0].frameClient()
         let identity = try identify(first)

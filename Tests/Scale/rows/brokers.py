@@ -18,8 +18,8 @@ LOOP_SECONDS = 3
 MOVE_LIMIT = 10
 # Seconds within which gateways must notice that the brokers are partitioned: they miss the messages of the other one after 10 s.
 PARTITION_LIMIT = 20
-# How often gateways are started until they are at different brokers: each has two connections, and haproxy divides all of them.
-ATTEMPTS = 20
+# How often gateways are started until they are at different brokers.
+ATTEMPTS = 10
 # Longer than the default timeouts of haproxy in Debian, in seconds.
 QUIET = 55
 
@@ -140,6 +140,9 @@ def start_gateways_apart(cluster):
     for _ in range(ATTEMPTS):
         for number in range(2):
             cluster.start_gateway(number, "--broker-check-interval", "0", brokers=[(MQTT_FRONT, MQTT_PORT)])
+            cluster.wait(f"gateway {number} is ready", lambda number=number: cluster.is_ready(number), READY)
+            # Each gateway has two connections, so that haproxy would connect both in the same order.
+            cluster.stack.callback(mqtt_connect(MQTT_PORT, address=MQTT_FRONT).close)
         cluster.wait_until_complete()
         log = cluster.brokers[0].log.read_text()
         here = [number for number in range(2) if f"Coaty{cluster.identity(number).replace('-', '')[:18]}" in log]
