@@ -91,7 +91,7 @@ def steady_cost(cluster):
         if is_member:
             cluster.wait_until_complete()
         observers = [Observer(GATEWAYS[0]) for _ in range(2)]
-        cluster.observe(observers)
+        observing = cluster.observe(observers)
         # The second gateway then knows what the first one observes.
         cluster.hold(3)
         load = Load(RATE, AT_BROKERS[:1] * AGENTS)
@@ -104,6 +104,8 @@ def steady_cost(cluster):
         shares = " and ".join(f"{share / load.seconds:.1%}" for share in spent.values())
         micros = " and ".join(f"{1e6 * share / sum(load.counts):.1f}" for share in spent.values())
         cluster.note(f"{name}, the first and the second gateway", f"{shares} of a processor, {micros} µs per event")
+        # Otherwise they would connect to the next gateways.
+        observing.end()
         for gateway in cluster.gateways.values():
             gateway.kill()
         cluster.gateways.clear()
