@@ -828,6 +828,7 @@ export class CoatyClient extends EventTarget {
     }
   }
 
+  /** @returns {Promise<void>} */
   async #takeIdentity() {
     const wanted = this.#wantedIdentity
     const socket = this.#socket
