@@ -15,82 +15,31 @@ final class Peers: Component {
     /// How long a peer may be silent.
     static let timeout = Duration.seconds(10)
     /// Maximum interval at which passed time is noticed, and minimum interval of replies.
-    private static let tick = Duration.milliseconds(250)
+    static let tick = Duration.milliseconds(250)
     /// The interval of probes of a silent peer.
-    private static let probeInterval = Duration.seconds(10)
+    static let probeInterval = Duration.seconds(10)
     /// Minimum interval of requests for a part, and of its transmission as a whole.
-    private static let wholeInterval = Duration.seconds(1)
+    static let wholeInterval = Duration.seconds(1)
 
     /// The reason why a question has no answer.
     enum Failure: Error {
         case noAnswer
     }
 
-    private struct Copy {
-        var revision: UInt64 = 0
-        /// The revision of the original, as its gateway has last announced.
-        var latest: UInt64 = 0
-        var lastWanted: Duration?
-
-        var isComplete: Bool { revision > 0 && revision == latest }
-    }
-
-    private struct Part {
-        let part: any PeerPart
-        var revision: UInt64 = 0
-        var lastWhole: Duration?
-        var isWanted = false
-        /// By session.
-        var copies: [PeerMessage.Session: Copy] = [:]
-    }
-
-    private struct Question {
-        let continuation: CheckedContinuation<[UInt8], any Error>
-        let timer: Deadline
-    }
-
-    private struct State {
-        var table: PeerTable
-        var sequence: UInt64 = 0
-        var parts: [String: Part] = [:]
-        var questions: [UInt64: Question] = [:]
-        var lastQuestion: UInt64 = 0
-        var lastSent: Duration?
-        /// Whether a sign of life must be sent soon.
-        var isDue = true
-        var isStopping = false
-        /// The URL at which the others may reach this gateway.
-        var url: String?
-        var findURL: (@Sendable () -> String?)?
-        /// Whether silent peers are being probed. Otherwise, requests that time out would queue.
-        var isProbing = false
-        /// When the agent came online; nil while it is offline.
-        var online: (period: Int, since: Duration)?
-        var observations: [Subscription] = []
-        var task: Task<Void, Never>?
-
-        /// Forgets the copies of a gateway that has left. If it comes back, it sends its parts as a whole.
-        mutating func forgetCopies(of id: CoatyUUID) {
-            for peer in table.peers.values where peer.id == id {
-                for name in parts.keys { parts[name]?.copies[peer.session] = nil }
-            }
-        }
-    }
-
     /// The id of this gateway's identity.
     var id: CoatyUUID { manager.identityId }
     let session: PeerMessage.Session
-    private let manager: CommunicationManager
-    private let seal: Seal
+    let manager: CommunicationManager
+    let seal: Seal
     /// How long a peer that has left is remembered.
-    private let memory: Duration
-    private let logger: Logger
+    let memory: Duration
+    let logger: Logger
     private let started = ContinuousClock.now
-    private let queue = DispatchQueue(label: "peers")
+    let queue = DispatchQueue(label: "peers")
     /// Requests to silent peers block it.
-    private let probes = DispatchQueue(label: "peer probes")
-    private let state: Mutex<State>
-    private let unreadable = Atomic(0)
+    let probes = DispatchQueue(label: "peer probes")
+    let state: Mutex<State>
+    let unreadable = Atomic(0)
 
     /// - Parameters:
     ///   - manager: the gateway's own agent.
@@ -117,7 +66,7 @@ final class Peers: Component {
         findURL()
     }
 
-    private func findURL() {
+    func findURL() {
         probes.async { [weak self] in
             guard let self, let find = state.withLock(\.findURL) else { return }
             let url = find()
@@ -233,15 +182,15 @@ final class Peers: Component {
         }
     }
 
-    private func end(_ number: UInt64, _ answer: [UInt8]?) {
+    func end(_ number: UInt64, _ answer: [UInt8]?) {
         let question = state.withLock { $0.questions.removeValue(forKey: number) }
         question?.continuation.resume(with: answer.map(Result.success) ?? .failure(Failure.noAnswer))
     }
 
-    private func sendState() { send(.state, nil, []) }
+    func sendState() { send(.state, nil, []) }
 
     /// Sends a message; while there is no connection, does nothing: the next sign of life shows what is missing.
-    private func send(
+    func send(
         _ content: PeerMessage.Content,
         _ part: String?,
         _ body: [UInt8],
@@ -281,183 +230,8 @@ final class Peers: Component {
         }
     }
 
-    private func sendWhole(_ name: String) {
+    func sendWhole(_ name: String) {
         guard let part = state.withLock({ $0.parts[name]?.part }) else { return }
         for (index, piece) in part.takeWhole().enumerated() { send(index == 0 ? .whole : .change, name, piece) }
-    }
-
-    // MARK: - Receiving
-
-    private func receive(_ event: ChannelEvent) {
-        guard let message = PeerMessage(event, seal, namespace: manager.namespace) else {
-            unreadable.wrappingAdd(1, ordering: .relaxed)
-            return
-        }
-        queue.async { self.receive(message) }
-    }
-
-    private func receive(_ event: DeadvertiseEvent) {
-        let known = known
-        let ids = known.isEmpty ? [] : event.data.objectIds.filter(known.contains)
-        let isOwn = event.data.objectIds.contains(id)
-        guard !ids.isEmpty || isOwn else { return }
-        queue.async { [self] in
-            let now = now
-            for id in ids { state.withLock { $0.table.suspect(id, at: now) } }
-            // The will of an earlier connection, or another agent, has deadvertised this gateway. The others expect a
-            // sign of life now.
-            if isOwn { sendState() }
-        }
-    }
-
-    private func receive(_ message: PeerMessage) {
-        let (head, now) = (message.head, now)
-        let (reception, isNewLoop) = state.withLock { state in
-            let hadLoop = state.table.hasLoop(at: now)
-            let reception = state.table.receive(head, at: now)
-            if reception.needsReply { state.isDue = true }
-            return (reception, !hadLoop && state.table.hasLoop(at: now))
-        }
-        if isNewLoop {
-            logger.warning("the broker delivers messages of this gateway twice: look for a loop of bridges")
-        }
-        handle(reception.changes)
-        guard reception.isAccepted, head.to == nil || head.to == session else { return }
-        switch head.content {
-        case .state: compare(head, at: now)
-        case .whole, .change:
-            apply(message)
-            compare(head, at: now)
-        case .wanted:
-            if let part = head.part { state.withLock { $0.parts[part]?.isWanted = true } }
-            advance()
-        case .question: answer(message)
-        case .answer:
-            if let number = head.question { end(number, message.body) }
-        }
-    }
-
-    private func apply(_ message: PeerMessage) {
-        let head = message.head
-        guard let name = head.part, let revision = head.revisions[name],
-            let document = try? JSONDocument(message.body)
-        else { return }
-        let part = state.withLock { state -> (any PeerPart)? in
-            guard let part = state.parts[name] else { return nil }
-            let copy = part.copies[head.session] ?? Copy()
-            guard head.content == .whole || copy.revision > 0 && copy.revision + 1 == revision else { return nil }
-            state.parts[name]?.copies[head.session] = Copy(revision: revision, latest: revision)
-            return part.part
-        }
-        part?.receive(document.root, replacesAll: head.content == .whole, from: head.from)
-    }
-
-    /// Records the revisions of another gateway's parts, and requests those of which a message was missed.
-    private func compare(_ head: PeerMessage.Head, at now: Duration) {
-        state.withLock { state in
-            for name in state.parts.keys {
-                guard let revision = head.revisions[name] else { continue }
-                state.parts[name]?.copies[head.session, default: Copy()].latest = revision
-            }
-        }
-        requestMissing(of: [head.session], at: now)
-    }
-
-    private func requestMissing(of sessions: [PeerMessage.Session], at now: Duration) {
-        let wanted = state.withLock { state in
-            var wanted: [(part: String, session: PeerMessage.Session)] = []
-            for name in state.parts.keys {
-                for session in sessions {
-                    guard let copy = state.parts[name]?.copies[session], !copy.isComplete,
-                        copy.lastWanted.map({ now - $0 > Self.wholeInterval }) ?? true
-                    else { continue }
-                    state.parts[name]?.copies[session]?.lastWanted = now
-                    wanted.append((name, session))
-                }
-            }
-            return wanted
-        }
-        for (part, session) in wanted { send(.wanted, part, [], to: session) }
-    }
-
-    private func answer(_ message: PeerMessage) {
-        let head = message.head
-        guard let name = head.part, let part = state.withLock({ $0.parts[name]?.part }),
-            let document = try? JSONDocument(message.body)
-        else { return }
-        part.receive(question: document.root, from: head.from) { [weak self] answer in
-            guard let self else { return }
-            queue.async { self.send(.answer, name, answer, to: head.session, head.question) }
-        }
-    }
-
-    // MARK: - Time
-
-    private func advance() {
-        let (now, period) = (now, manager.onlinePeriod)
-        let (changes, isDue, wanted, silent, live, cameOnline) = state.withLock { state in
-            let cameOnline = state.online?.period != period
-            if cameOnline { state.online = period.map { ($0, now) } }
-            let changes = state.table.advance(
-                to: now,
-                timeout: Self.timeout,
-                online: state.online?.since,
-                memory: memory
-            )
-            let age = state.lastSent.map { now - $0 } ?? Self.interval
-            let wanted = state.parts.filter { _, part in
-                part.isWanted && part.lastWhole.map { now - $0 > Self.wholeInterval } ?? true
-            }
-            for name in wanted.keys {
-                state.parts[name]?.isWanted = false
-                state.parts[name]?.lastWhole = now
-            }
-            let isDue = age >= Self.interval || state.isDue && age >= Self.tick
-            let silent = state.isProbing ? [] : state.table.takeProbes(at: now, interval: Self.probeInterval)
-            state.isProbing = state.isProbing || !silent.isEmpty
-            return (changes, isDue, wanted.keys, silent, state.table.live.map(\.session), cameOnline)
-        }
-        handle(changes)
-        // Not only with the next message, up to two seconds later.
-        requestMissing(of: live, at: now)
-        if !silent.isEmpty { probe(silent) }
-        if cameOnline, period != nil { findURL() }
-        for part in wanted { sendWhole(part) }
-        if isDue { sendState() }
-    }
-
-    /// Finds out which silent peers are ready.
-    private func probe(_ silent: [(session: PeerMessage.Session, url: String)]) {
-        probes.async { [weak self] in
-            for (session, url) in silent {
-                let isReady = url != self?.state.withLock(\.url) && PeerProbe.isReady(url)
-                guard let id = self?.state.withLock({ $0.table.setReachable(session, isReady) }) else { continue }
-                self?.logger.warning(
-                    "another gateway of the cluster is reachable, but its messages do not arrive through the broker",
-                    metadata: ["agent": "\(id)"]
-                )
-            }
-            self?.state.withLock { $0.isProbing = false }
-        }
-    }
-
-    private func handle(_ changes: [PeerTable.Change]) {
-        guard !changes.isEmpty else { return }
-        let parts = state.withLock { state in
-            state.isDue = true
-            for case .left(let id) in changes { state.forgetCopies(of: id) }
-            return state.parts.values.map(\.part)
-        }
-        for change in changes {
-            switch change {
-            case .joined(let id):
-                logger.info("another gateway is in the cluster", metadata: ["agent": "\(id)"])
-            case .missing(let id):
-                logger.warning("another gateway of the cluster sends no messages", metadata: ["agent": "\(id)"])
-            case .stopping(let id), .left(let id):
-                logger.info("another gateway leaves the cluster", metadata: ["agent": "\(id)"])
-            }
-            for part in parts { part.handle(change) }
-        }
     }
 }
