@@ -12,7 +12,7 @@ import Testing
         // The gate, its operations, and the requests that they start.
         "Gate/Network.swift", "Gate/Gate.swift", "Gate/Operation.swift", "Gate/RequestRun.swift",
         "Gate/Operations/Answer.swift", "Gate/Operations/ConnectionOperations.swift",
-        "Gate/Operations/ControlOperations.swift",
+        "Gate/Operations/ControlOperations.swift", "Gate/Operations/Identify.swift",
         "Gate/Operations/IoNodeOperations.swift",
         "Gate/Operations/IoPointOperations.swift", "Gate/Operations/Observe.swift",
         "Gate/Operations/Publish.swift", "Gate/Operations/ReadObjects.swift", "Gate/Operations/ReadStatus.swift",
