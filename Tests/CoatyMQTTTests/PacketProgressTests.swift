@@ -15,7 +15,8 @@ import Testing
         #expect(first == [0, 500] && second == [0, 1])
     }
 
-    /// libmosquitto would keep the whole packet. Without TLS, its bytes are discarded instead.
+    /// libmosquitto would keep the whole packet. Without TLS, its bytes are discarded instead. On a busy machine,
+    /// libmosquitto may read all of it at once; then the message is dropped.
     @Test func tooLongPacketEndsAConnectionWithTLS() async throws {
         let certificates = try Certificates()
         let broker = try BrokerProcess(certificates)
@@ -44,7 +45,9 @@ import Testing
         try waitUntil("it stands") { stands.load(ordering: .acquiring) }
         let other = try MQTTTestClient(port: broker.port, caFile: certificates.path("ca.pem"))
         try other.publish("t", [UInt8](repeating: 0, count: 50_000_000))
-        try waitUntil("the connection is lost") { isLost.load(ordering: .acquiring) }
+        try waitUntil("the connection is lost, or the message is dropped") {
+            isLost.load(ordering: .acquiring) || agent.statistics.invalid > 0
+        }
         subscription.cancel()
         await agent.stop()
     }
