@@ -204,11 +204,7 @@ extension Gateway {
             }
             if let peerIdentities {
                 peers.add(peerIdentities)
-                let functions = PeerIdentities.Identities(
-                    release: { [weak identities] in await identities?.release($0) },
-                    advertise: { [weak identities] in identities?.advertise($0) }
-                )
-                peerIdentities.start(functions, manager)
+                peerIdentities.start(identities, manager)
             }
             peers.add(PeerFeeds(hub) { [weak peers] in peers?.noteChange(of: "feeds") })
             let cluster = ComponentGroup(components: [routing, peers])

@@ -14,7 +14,7 @@ import Testing
         let tokens = ResumeTokens(nil)
         let id = CoatyUUID()
         for owner in Self.subjects {
-            let token = tokens.token(FormerIdentity(id: id, takeovers: 7), for: owner)
+            let token = tokens.token(ResumableIdentity(id: id, takeovers: 7), for: owner)
             #expect(token.utf8.count <= ResumeTokens.maximumLength)
             for other in Self.subjects {
                 let former = tokens.identity(token, for: other)
@@ -28,7 +28,7 @@ import Testing
 
     @Test func tokenIsValidInTheWholeCluster() throws {
         let keys = try ["a", "a", "b"].map { try ClusterKey(secret: String(repeating: $0, count: 32), "test") }
-        let token = ResumeTokens(keys[0]).token(FormerIdentity(id: CoatyUUID(), takeovers: 0), for: .token("a"))
+        let token = ResumeTokens(keys[0]).token(ResumableIdentity(id: CoatyUUID(), takeovers: 0), for: .token("a"))
         #expect(ResumeTokens(keys[1]).identity(token, for: .token("a")) != nil)
         #expect(ResumeTokens(keys[2]).identity(token, for: .token("a")) == nil)
     }

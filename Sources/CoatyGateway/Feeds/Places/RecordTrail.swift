@@ -97,7 +97,7 @@ final class RecordTrail {
 
     /// Removes marks before a position.
     ///
-    /// - Parameter reach: how much older than the mark at the position a mark may be that stays, in milliseconds.
+    /// - Parameter reach: maximum age of the marks that stay, relative to the mark at the position, in milliseconds.
     /// - Returns: the number of removed marks.
     func removeMarks(before position: UInt64, beyond reach: Int64) -> Int {
         let end = min(position, first + UInt64(marks.count))

@@ -91,7 +91,9 @@ final class ClientIdentities: Component {
     /// - Throws: `Problem` if the token is invalid, there are too many identities, the broker can't be reached, or the
     ///   gateway stops; any error of `CommunicationManager.init`.
     func join(name: String, resuming token: String?, for client: Client) async throws -> ClientIdentity {
-        guard let token else { return try await join(FormerIdentity(id: CoatyUUID(), takeovers: 0), name, for: client) }
+        guard let token else {
+            return try await join(ResumableIdentity(id: CoatyUUID(), takeovers: 0), name, for: client)
+        }
         guard var identity = tokens.identity(token, for: client.subject) else { throw Problems.unknownResumeToken }
         // The client may have a later token that got lost.
         identity.takeovers = max(identity.takeovers, peers?.takeovers(of: identity.id) ?? 0) + 1
@@ -99,7 +101,8 @@ final class ClientIdentities: Component {
         return try await join(identity, name, for: client)
     }
 
-    private func join(_ identity: FormerIdentity, _ name: String, for client: Client) async throws -> ClientIdentity {
+    private func join(_ identity: ResumableIdentity, _ name: String, for client: Client) async throws -> ClientIdentity
+    {
         let manager = try await start(identity, name, for: client)
         guard await manager.hasJoined(within: Self.joinTimeout, by: ContinuousClock()) else {
             await leave(manager)
@@ -123,11 +126,11 @@ final class ClientIdentities: Component {
     }
 
     private func start(
-        _ former: FormerIdentity,
+        _ resumable: ResumableIdentity,
         _ name: String,
         for client: Client
     ) async throws -> CommunicationManager {
-        let id = former.id
+        let id = resumable.id
         let place = try client.takePlace()
         try state.withLock { state in
             guard !state.isStopped, state.entries.count + state.creating.count < limit else {

@@ -18,17 +18,10 @@ final class PeerIdentities: PeerPart {
         let identity: String
     }
 
-    /// The functions of the identities of this gateway.
-    struct Identities: Sendable {
-        /// Ends an identity and the connection of its client. Returns when it has left the network.
-        let release: @Sendable (CoatyUUID) async -> Void
-        /// Advertises an identity again.
-        let advertise: @Sendable (CoatyUUID) -> Void
-    }
-
     private struct State {
         var records = PeerRecords<Record>()
-        var identities: Identities?
+        /// The identities of this gateway.
+        weak var identities: ClientIdentities?
         var observation: Subscription?
     }
 
@@ -41,8 +34,8 @@ final class PeerIdentities: PeerPart {
 
     init(peers: Peers) { self.peers = peers }
 
-    /// Sets the functions, and observes other agents. Call it before the start.
-    func start(_ identities: Identities, _ manager: CommunicationManager) {
+    /// Sets the identities of this gateway, and observes other agents. Call it before the start.
+    func start(_ identities: ClientIdentities, _ manager: CommunicationManager) {
         let observation = manager.subscribe(.deadvertise) { [weak self] in self?.receive($0) }
         state.withLock { ($0.identities, $0.observation) = (identities, observation) }
     }

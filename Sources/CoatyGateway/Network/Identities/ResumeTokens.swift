@@ -1,7 +1,7 @@
 import Coaty
 
 /// A client identity that its client may resume on another connection.
-struct FormerIdentity: Sendable {
+struct ResumableIdentity: Sendable {
     let id: CoatyUUID
     /// How often it was resumed.
     var takeovers: Int
@@ -23,18 +23,18 @@ struct ResumeTokens: Sendable {
     }
 
     /// Returns the token with which a principal can resume an identity.
-    func token(_ identity: FormerIdentity, for subject: Principal.Subject) -> String {
+    func token(_ identity: ResumableIdentity, for subject: Principal.Subject) -> String {
         Base64URL.encode(seal.seal(Array("\(identity.takeovers) \(identity.id.string)".utf8), for: subject.sealContext))
     }
 
     /// Returns the identity of a token; nil if the token was not made for this principal.
-    func identity(_ token: String, for subject: Principal.Subject) -> FormerIdentity? {
+    func identity(_ token: String, for subject: Principal.Subject) -> ResumableIdentity? {
         guard token.utf8.count <= Self.maximumLength, let sealed = Base64URL.decode(token.utf8),
             let text = seal.open(sealed, for: subject.sealContext)
         else { return nil }
         let parts = String(decoding: text, as: UTF8.self).split(separator: " ")
         guard parts.count == 2, let takeovers = Int(parts[0]) else { return nil }
-        return FormerIdentity(id: CoatyUUID(wire: String(parts[1])), takeovers: takeovers)
+        return ResumableIdentity(id: CoatyUUID(wire: String(parts[1])), takeovers: takeovers)
     }
 }
 

@@ -45,10 +45,8 @@ enum PeerProbe {
             HostName.isLoopback(broker) || !HostName.isLoopback(address)
         else { return nil }
         let authority = address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)"
-        return "\(isEncrypted ? "https" : "http")://\(authority)\(Self.path)"
+        return "\(isEncrypted ? "https" : "http")://\(authority)/readyz"
     }
-
-    private static let path = "/readyz"
 
     private static func localAddress(towards host: String) -> String? {
         var hints = addrinfo()
