@@ -114,9 +114,9 @@ deb: deps-deb manual ## build the Debian package in .build/deb
 # A missing program fails a test, instead of skipping it: `Tests/TestSupport/TestProgram.swift`.
 test test-access test-brokers: export COATY_REQUIRE_PROGRAMS := 1
 
-# Tests run one at a time: many block on sockets and processes, and would starve tests that wait for tasks. XCTest is disabled,
-# because no test needs it and LeakSanitizer reports its leaks. Sanitizers write their reports to files, also for gateways that
-# tests start; the run fails if there is such a file.
+# Within a process, tests run one at a time: many block on sockets and processes, and would starve tests that wait for tasks.
+# `Tests/run` runs several processes. XCTest is disabled, because no test needs it and LeakSanitizer reports its leaks. Sanitizers write
+# their reports to files, also for gateways that tests start; the run fails if there is such a file.
 test: deps-test lint ## lint, build and run all tests; SANITIZE=thread or SANITIZE=address sanitizes
 	swift build $(BUILD_FLAGS) --build-tests
 	$(if $(SANITIZE),,$(MAKE) --no-print-directory docs)
@@ -124,8 +124,8 @@ test: deps-test lint ## lint, build and run all tests; SANITIZE=thread or SANITI
 	$(if $(SANITIZE),rm -rf $(REPORTS) && mkdir $(REPORTS))
 	COATY_GATEWAY_BINARY="$$(swift build $(BUILD_FLAGS) --show-bin-path)/coaty-gateway" \
 	$(if $(SANITIZE),COATY_SANITIZER=$(SANITIZE) $(SANITIZER_OPTIONS)) \
-	$(if $(PRELOAD),LD_PRELOAD="$(PRELOAD)") \
-		swift test $(BUILD_FLAGS) --skip-build --disable-xctest --no-parallel
+	$(if $(PRELOAD),COATY_TEST_PRELOAD="$(PRELOAD)") \
+		Tests/run "$$(swift build $(BUILD_FLAGS) --show-bin-path)/coatyPackageTests.xctest" $(SCRATCH)/tests
 	$(if $(SANITIZE),@! cat $(REPORTS)/* 2>/dev/null || { echo "the sanitizer reported the errors above"; exit 1; })
 
 test-access: deps-test ## compare the access policy and the gate with a reference over a million random cases each
