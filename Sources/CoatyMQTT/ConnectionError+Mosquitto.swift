@@ -11,6 +11,7 @@ extension ConnectionError {
     ///   - wasConnected: whether the broker had accepted the connection.
     ///   - isSocketConnected: whether the TCP connection was established.
     ///   - diagnosis: the reported TLS errors.
+    ///   - disconnectReason: the code of the broker's DISCONNECT packet.
     init(
         _ error: MosquittoError,
         address: String,
@@ -18,10 +19,18 @@ extension ConnectionError {
         wasConnected: Bool,
         usesTLS: Bool,
         isSocketConnected: Bool,
-        diagnosis: TLSDiagnosis?
+        diagnosis: TLSDiagnosis?,
+        disconnectReason: Int32?
     ) {
         if let refusal {
             self.init(refusal: refusal, address)
+            return
+        }
+        if let disconnectReason {
+            self.init(
+                .closed,
+                "\(address): the broker closed the connection: \(DisconnectReason.text(disconnectReason))"
+            )
             return
         }
         if !wasConnected, let diagnosed = diagnosis?.error {
@@ -69,16 +78,24 @@ extension ConnectionError {
         }
     }
 
-    /// Creates the cause of a refusal (MQTT 3.1.1, section 3.2.2.3).
+    /// Creates the cause of a refusal (MQTT 3.1.1, section 3.2.2.3; MQTT 5, section 3.2.2.2).
     private init(refusal: Int32, _ address: String) {
         switch refusal {
-        case 1: self.init(.protocolVersion, "\(address): the broker does not support MQTT 3.1.1")
-        case 2: self.init(.clientIdRejected, "\(address): the broker refuses the client identifier")
-        case 3: self.init(.brokerUnavailable, "\(address): the broker reports that it is not available")
-        case 4: self.init(.badCredentials, "\(address): wrong user name or password")
-        case 5:
+        case 1, 0x84:
+            self.init(
+                .protocolVersion,
+                "\(address): the broker does not support this version of MQTT; see mqtt-version"
+            )
+        case 2, 0x85: self.init(.clientIdRejected, "\(address): the broker refuses the client identifier")
+        case 3, 0x88, 0x89: self.init(.brokerUnavailable, "\(address): the broker reports that it is not available")
+        case 4, 0x86: self.init(.badCredentials, "\(address): wrong user name or password")
+        case 5, 0x87, 0x8A:
             self.init(.notAuthorized, "\(address): the broker refuses this agent; check user name and password")
-        default: self.init(.protocol, "\(address): the broker refuses the connection with code \(refusal)")
+        default:
+            self.init(
+                .protocol,
+                "\(address): the broker refuses the connection with code \(DisconnectReason.text(refusal))"
+            )
         }
     }
 }

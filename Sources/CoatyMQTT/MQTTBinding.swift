@@ -3,7 +3,7 @@ import Foundation
 public import Logging
 import Synchronization
 
-/// Binds an agent to an MQTT 3.1.1 broker with libmosquitto.
+/// Binds an agent to an MQTT 5 or 3.1.1 broker with libmosquitto.
 ///
 /// It uses QoS 0 and a clean session, as Coaty requires. From ``join(_:)`` to ``leave()``, the binding has a separate
 /// network thread, the only thread that uses libmosquitto.
@@ -53,6 +53,20 @@ public final class MQTTBinding: Binding {
         wakePipe.wake()
         await left.untilEnd()
         timer.cancel()
+    }
+
+    /// Returns the size of a publication's packet, with the longer head of MQTT 5.
+    public func packetSize(of publication: Publication) -> Int {
+        let topic =
+            switch publication.destination {
+            case .event(let address): MQTTTopic.topic(of: address)
+            case .ioRoute(let name), .raw(let name, _): name
+            }
+        return PublicationWriter.packetSize(
+            topicLength: topic.utf8.count,
+            payload: publication.payload.count,
+            version: .v5
+        )
     }
 
     /// Returns the IoValue topic of the source.

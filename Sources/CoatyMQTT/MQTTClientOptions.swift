@@ -35,6 +35,11 @@ public struct MQTTClientOptions: Sendable {
     /// packets may have at most 64 KiB. With TLS, a longer packet closes the connection, because libmosquitto keeps an
     /// incomplete packet in memory.
     public var maximumPacketSize = Self.defaultMaximumMessageSize + Self.maximumHeadSize
+    /// The version of MQTT.
+    public var version = MQTTVersion.auto
+    /// Maximum size of a packet with a publication, in bytes, if the broker does not state one: MQTT 3.1.1 has no way to.
+    /// Brokers close the connection because of a larger packet.
+    public var maximumPublicationSize = Self.defaultMaximumPublicationSize
     /// The TLS options; nil connects without TLS.
     public var tls: TLSOptions?
     /// Whether to discover the broker by mDNS (`_coaty-mqtt._tcp`) before each connection; then ``host`` and ``port``
@@ -108,6 +113,8 @@ public struct MQTTClientOptions: Sendable {
 
     /// 16 MiB; MQTT itself allows 256 MiB.
     public static let defaultMaximumMessageSize = 16 << 20
+    /// 1 MiB, the lowest default limit of common brokers (EMQX).
+    public static let defaultMaximumPublicationSize = 1 << 20
     /// Maximum size of a packet without its payload, in bytes: a topic and a few further bytes.
     public static let maximumHeadSize = (64 << 10) + 16
     /// Ten seconds.

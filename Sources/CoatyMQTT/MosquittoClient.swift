@@ -23,7 +23,7 @@ struct MosquittoError: Error {
     var isOperationAtFault: Bool {
         [
             MOSQ_ERR_INVAL, MOSQ_ERR_PAYLOAD_SIZE, MOSQ_ERR_MALFORMED_UTF8, MOSQ_ERR_OVERSIZE_PACKET,
-            MOSQ_ERR_NOT_SUPPORTED,
+            MOSQ_ERR_NOT_SUPPORTED, MOSQ_ERR_RETAIN_NOT_SUPPORTED,
         ]
         .contains { Int32($0.rawValue) == code }
     }
@@ -31,8 +31,9 @@ struct MosquittoError: Error {
 
 /// Receives the events of a client. Called on the thread that uses the client.
 protocol MosquittoClientDelegate: AnyObject {
-    /// Called when the broker has accepted the connection, or refused it with a code (MQTT 3.1.1, section 3.2.2.3).
-    func connackReceived(_ code: Int32)
+    /// Called when the broker has accepted the connection with code 0 and its limits, or has refused it with another code
+    /// (MQTT 3.1.1, section 3.2.2.3; MQTT 5, section 3.2.2.2).
+    func connackReceived(_ code: Int32, _ properties: ConnectionProperties)
     func publicationsWritten(_ count: Int)
     func received(topic: String, payload: [UInt8])
     /// Called when a message was dropped because it is longer than ``MQTTClientOptions/maximumMessageSize``.
@@ -72,13 +73,18 @@ final class MosquittoClient {
     static let readBatch = 64
     /// The same without TLS: the number of reads of at most ``PublicationReader/bufferSize``.
     static let readsInTurn = 4
-    /// The SUBACK code for a refused filter (MQTT 3.1.1, section 3.9.3).
+    /// The lowest SUBACK code for a refused filter (MQTT 3.1.1, section 3.9.3; MQTT 5, section 3.9.3).
     private static let subscriptionRefused: Int32 = 0x80
 
     private unowned let delegate: any MosquittoClientDelegate
     private let handle: OpaquePointer
     private let maximumMessageSize: Int
-    private let keepAliveTime: Duration
+    private let version: MQTTVersion
+    private var keepAliveTime: Duration
+    /// Maximum size of a publication's packet.
+    private let maximumPublicationSize: Int
+    /// The code of the broker's DISCONNECT packet; nil if there was none.
+    private(set) var disconnectReason: Int32?
     /// Maximum number of bytes that may arrive of an incomplete packet.
     private let maximumPacketBytes: Int
     private var progress = PacketProgress()
@@ -99,9 +105,11 @@ final class MosquittoClient {
     }()
 
     /// - Parameters:
+    ///   - version: not ``MQTTVersion/auto``.
     ///   - delegate: must outlive the client.
     init(
         clientId: String,
+        version: MQTTVersion,
         will: (topic: String, payload: [UInt8])?,
         options: MQTTClientOptions,
         delegate: any MosquittoClientDelegate
@@ -112,14 +120,17 @@ final class MosquittoClient {
         }
         self.handle = handle
         self.delegate = delegate
+        self.version = version
+        maximumPublicationSize = options.maximumPublicationSize
         maximumMessageSize = options.maximumMessageSize
         // The framing of TLS counts, too.
         maximumPacketBytes = options.maximumPacketSize + (options.tls == nil ? 0 : options.maximumPacketSize / 50)
         keepAliveTime = .seconds(max(options.keepAlive, MQTTClientOptions.minimumKeepAlive))
-        writer = options.tls == nil ? PublicationWriter() : nil
+        writer = options.tls == nil ? PublicationWriter(version: version) : nil
         reader =
             options.tls == nil
             ? PublicationReader(
+                version: version,
                 maximumPacketSize: options.maximumPacketSize,
                 maximumMessageSize: options.maximumMessageSize
             ) : nil
@@ -137,7 +148,13 @@ final class MosquittoClient {
         _ options: MQTTClientOptions,
         _ will: (topic: String, payload: [UInt8])?
     ) throws(MosquittoError) {
-        try check(mosquitto_int_option(handle, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V311))
+        try check(
+            mosquitto_int_option(
+                handle,
+                MOSQ_OPT_PROTOCOL_VERSION,
+                version == .v5 ? MQTT_PROTOCOL_V5 : MQTT_PROTOCOL_V311
+            )
+        )
         try check(mosquitto_int_option(handle, MOSQ_OPT_TCP_NODELAY, 1))
         if let will {
             try check(mosquitto_will_set(handle, will.topic, Int32(will.payload.count), will.payload, 0, false))
@@ -160,10 +177,15 @@ final class MosquittoClient {
     }
 
     private func setCallbacks() {
-        mosquitto_connect_callback_set(handle) { _, context, code in
+        mosquitto_connect_v5_callback_set(handle) { _, context, code, _, properties in
             guard let client = MosquittoClient.packet(context) else { return }
             client.isAccepted = code == 0
-            client.delegate.connackReceived(code)
+            client.delegate.connackReceived(code, code == 0 ? client.accepted(properties) : ConnectionProperties())
+        }
+        mosquitto_disconnect_callback_set(handle) { _, context, code in
+            guard let client = MosquittoClient.from(context) else { return }
+            // Lower codes are errors of libmosquitto.
+            if code >= DisconnectReason.firstError { client.disconnectReason = code }
         }
         mosquitto_publish_callback_set(handle) { _, context, _ in
             MosquittoClient.from(context)?.delegate.publicationsWritten(1)
@@ -182,7 +204,7 @@ final class MosquittoClient {
             let granted = UnsafeBufferPointer(start: granted, count: Int(count))
             MosquittoClient.packet(context)?.delegate.subackReceived(
                 id,
-                isGranted: granted.map { $0 != MosquittoClient.subscriptionRefused }
+                isGranted: granted.map { $0 < MosquittoClient.subscriptionRefused }
             )
         }
         mosquitto_unsubscribe_callback_set(handle) { _, context, id in
@@ -193,6 +215,37 @@ final class MosquittoClient {
             let connection = mosquitto_ssl_get(handle).map(OpaquePointer.init)
             client.diagnosis.note(String(cString: text), verification: connection.map(SSL_get_verify_result))
         }
+    }
+
+    /// Returns what the broker has stated in its CONNACK, and complies with it.
+    private func accepted(_ list: OpaquePointer?) -> ConnectionProperties {
+        var properties = ConnectionProperties()
+        properties.protocolVersion = version.rawValue
+        guard version == .v5 else {
+            properties.maximumPacketSize = maximumPublicationSize
+            writer?.maximumPacketSize = maximumPublicationSize
+            return properties
+        }
+        var (size, seconds, flag) = (UInt32(0), UInt16(0), UInt8(0))
+        if mosquitto_property_read_int32(list, Int32(MQTT_PROP_MAXIMUM_PACKET_SIZE.rawValue), &size, false) != nil,
+            size > 0
+        {
+            properties.maximumPacketSize = Int(size)
+            writer?.maximumPacketSize = Int(size)
+        }
+        // libmosquitto uses it for its pings.
+        if mosquitto_property_read_int16(list, Int32(MQTT_PROP_SERVER_KEEP_ALIVE.rawValue), &seconds, false) != nil {
+            properties.keepAlive = Int(seconds)
+            if seconds > 0 { keepAliveTime = .seconds(seconds) }
+        }
+        if mosquitto_property_read_byte(list, Int32(MQTT_PROP_RETAIN_AVAILABLE.rawValue), &flag, false) != nil {
+            properties.isRetainAvailable = flag != 0
+            writer?.isRetainAvailable = flag != 0
+        }
+        if mosquitto_property_read_byte(list, Int32(MQTT_PROP_WILDCARD_SUB_AVAILABLE.rawValue), &flag, false) != nil {
+            properties.areWildcardsAvailable = flag != 0
+        }
+        return properties
     }
 
     private static func from(_ context: UnsafeMutableRawPointer?) -> MosquittoClient? {

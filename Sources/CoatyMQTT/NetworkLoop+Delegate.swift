@@ -1,18 +1,21 @@
 import Coaty
 
 extension NetworkLoop: MosquittoClientDelegate {
-    func connackReceived(_ code: Int32) {
+    func connackReceived(_ code: Int32, _ properties: ConnectionProperties) {
         guard code == 0 else {
             refusal = code
             return
         }
+        noteVersion(.accepted)
         subscriptions.connected()
-        session.connected()
+        session.connected(properties)
+        logConnection(properties)
     }
 
     func publicationsWritten(_ count: Int) {
         unwritten -= count
         written += count
+        unconfirmed += count
     }
 
     /// Reports the written publications to the session, with one lock for all of them.
@@ -38,6 +41,11 @@ extension NetworkLoop: MosquittoClientDelegate {
     /// nothing more. If any bytes from the broker were unread when the socket is closed, the kernel would reset the
     /// connection, and the broker would lose the bytes that it had not read.
     func unsubackReceived(_ packet: Int32) {
+        if let barrier, barrier.packet == packet {
+            self.barrier = nil
+            reportWritten()
+            session.publicationsRead(barrier.publications)
+        }
         guard packet == lastUnsubscribe else { return }
         lastUnsubscribe = nil
         client?.disconnect()

@@ -32,8 +32,16 @@ final class NetworkLoop {
     var unwritten = 0
     /// Number of publications that were written and are not yet reported to the session.
     var written = 0
+    /// Number of publications that were written after the last barrier.
+    var unconfirmed = 0
+    /// An UNSUBSCRIBE packet whose answer shows that the broker has read the publications before it.
+    var barrier: (packet: Int32, publications: Int)?
+    /// Whether operations wait until the broker has read all publications.
+    private var awaitsConfirmation = false
     /// Whether the socket is connected.
     private var isSocketConnected = false
+    /// The address and the version of the current connection.
+    private var current: (address: BrokerAddress, version: MQTTVersion)?
     var client: MosquittoClient?
     private var congestion = CongestionWatch()
     private var brokerCheck: BrokerCheck
@@ -59,8 +67,12 @@ final class NetworkLoop {
         while !session.isLeaving {
             do throws(ConnectionError) {
                 if round.isEmpty { round = try addresses()[...] }
-                if let address = round.popFirst() { try serve(address) }
+                if let address = round.first {
+                    if try serve(address) { continue }
+                    round.removeFirst()
+                }
             } catch {
+                round = round.dropFirst()
                 report(error)
             }
             if round.isEmpty, !session.isLeaving { rest(for: backoff.delay()) }
@@ -132,9 +144,14 @@ final class NetworkLoop {
     // MARK: - One connection
 
     /// Connects, and moves bytes until the connection is lost or closed.
-    private func serve(_ address: BrokerAddress) throws(ConnectionError) {
+    ///
+    /// - Returns: whether to try again at once, with another version of the protocol.
+    private func serve(_ address: BrokerAddress) throws(ConnectionError) -> Bool {
+        let version = options.version == .auto ? VersionMemory.shared.version(for: address, now: .now) : options.version
+        current = (address, version)
         (refusal, lastUnsubscribe, unwritten, written, isSocketConnected) = (nil, nil, 0, 0, false)
         (hasTakenDisconnect, heldBack) = (false, nil)
+        (unconfirmed, barrier, awaitsConfirmation) = (0, nil, false)
         congestion = CongestionWatch()
         brokerCheck = BrokerCheck(interval: options.checkInterval)
         try options.tls?.checkFiles()
@@ -143,6 +160,7 @@ final class NetworkLoop {
         do throws(MosquittoError) {
             let client = try MosquittoClient(
                 clientId: session.clientId,
+                version: version,
                 will: session.farewell.flatMap { farewell in
                     guard case .event(let address) = farewell.destination else { return nil }
                     return (MQTTTopic.topic(of: address), farewell.payload)
@@ -154,11 +172,52 @@ final class NetworkLoop {
             try client.connect(to: address)
             try move(client, address)
             // The client has closed the socket.
+            if client.disconnectReason != nil, !session.isLeaving {
+                throw MosquittoError(code: Int32(MOSQ_ERR_CONN_LOST.rawValue), errno: 0)
+            }
             if session.isConnected { endConnection(nil) }
             self.client = nil
+            return false
         } catch {
+            if !session.isConnected, noteVersion(versionOutcome(of: error)), !session.isLeaving {
+                client = nil
+                return true
+            }
             throw connectionError(error, address)
         }
+    }
+
+    /// - Returns: whether to try again at once, with another version.
+    @discardableResult
+    func noteVersion(_ outcome: VersionChoice.Outcome) -> Bool {
+        guard options.version == .auto, let (address, version) = current else { return false }
+        return VersionMemory.shared.note(outcome, with: version, for: address, now: .now)
+    }
+
+    private func versionOutcome(of error: MosquittoError) -> VersionChoice.Outcome {
+        switch refusal {
+        case 1, 0x84: return .refusedVersion
+        case .some: return .failed
+        case nil: break
+        }
+        guard isSocketConnected, client?.diagnosis.error == nil else { return .failed }
+        switch error.code {
+        // A CONNACK of MQTT 3.1.1 has no properties.
+        case MOSQ_ERR_PROTOCOL.rawValue, MOSQ_ERR_MALFORMED_PACKET.rawValue: return .refusedVersion
+        case MOSQ_ERR_CONN_LOST.rawValue, MOSQ_ERR_NO_CONN.rawValue: return .closed
+        case MOSQ_ERR_ERRNO.rawValue where [ECONNRESET, EPIPE].contains(error.errno): return .closed
+        default: return .failed
+        }
+    }
+
+    /// Records that the broker has accepted the version, and logs what it has stated.
+    func logConnection(_ properties: ConnectionProperties) {
+        var metadata: Logger.Metadata = ["version": "\(properties.protocolVersion ?? "")"]
+        if let size = properties.maximumPacketSize { metadata["maximum packet size"] = "\(size)" }
+        if let seconds = properties.keepAlive { metadata["keepalive"] = "\(seconds)" }
+        if !properties.isRetainAvailable { metadata["retained messages"] = "not kept" }
+        if !properties.areWildcardsAvailable { metadata["wildcards"] = "refused" }
+        logger.debug("the broker has accepted the connection", metadata: metadata)
     }
 
     private func move(_ client: MosquittoClient, _ address: BrokerAddress) throws(MosquittoError) {
@@ -189,6 +248,7 @@ final class NetworkLoop {
                 if isConnected, !hasTakenDisconnect {
                     if !client.wantsToWrite { try unsubscribe(subscriptions.takeEnded(), client) }
                     try checkBroker(client, ReceiveBuffer(socket: socket), now)
+                    if unconfirmed > 0 { _ = try confirm(client) }
                 }
             }
             var isDone = try carryOutOperations(client)
@@ -268,7 +328,7 @@ final class NetworkLoop {
             guard !client.isBlocked, client.socket != nil else { return true }
             if subscriptions.hasQueued, try !writePublications(client) { return true }
             if try sendSubscriptions(client) { continue }
-            guard session.isLeaving || !subscriptions.holdsBack(now: .now),
+            guard try mayContinue(client), session.isLeaving || !subscriptions.holdsBack(now: .now),
                 let operation = heldBack ?? session.nextOperation()
             else {
                 try client.write()
@@ -293,7 +353,13 @@ final class NetworkLoop {
             let (commands, answers) = subscriptions.remove(selector)
             report(answers)
             try unsubscribe(commands, client)
-        case .publish(let publication): try publish(publication, client)
+        case .publish(let publication):
+            guard publication.isWrittenAlone, !session.isLeaving else { return try publish(publication, client) }
+            awaitsConfirmation = true
+            // First the others, so that the broker can close the connection only because of this one.
+            guard try confirm(client) else { return heldBack = operation }
+            try publish(publication, client)
+            awaitsConfirmation = true
         case .disconnect:
             guard try writePublications(client) else { return heldBack = operation }
             hasTakenDisconnect = true
@@ -302,6 +368,29 @@ final class NetworkLoop {
             }
             if lastUnsubscribe == nil { client.disconnect() }
         }
+    }
+
+    /// Returns whether the next operation may be carried out.
+    private func mayContinue(_ client: MosquittoClient) throws(MosquittoError) -> Bool {
+        guard awaitsConfirmation, !session.isLeaving else { return true }
+        return try confirm(client)
+    }
+
+    /// Lets the broker confirm all publications that were written.
+    ///
+    /// - Returns: whether all are confirmed.
+    private func confirm(_ client: MosquittoClient) throws(MosquittoError) -> Bool {
+        guard barrier == nil, try writePublications(client) else { return false }
+        reportWritten()
+        guard unconfirmed > 0 else {
+            awaitsConfirmation = false
+            return true
+        }
+        if let packet = try unsubscribe([BrokerCheck.filter], client) {
+            barrier = (packet, unconfirmed)
+            unconfirmed = 0
+        }
+        return false
     }
 
     /// Writes the queued publications, so that another packet can follow.
@@ -416,7 +505,8 @@ final class NetworkLoop {
             wasConnected: session.isConnected,
             usesTLS: options.tls != nil,
             isSocketConnected: isSocketConnected,
-            diagnosis: client?.diagnosis
+            diagnosis: client?.diagnosis,
+            disconnectReason: client?.disconnectReason
         )
     }
 }

@@ -1,7 +1,7 @@
 import CMosquitto
 import Foundation
 
-/// Reads the PUBLISH packets of QoS 0 of a connection without TLS (MQTT 3.1.1, section 3.3).
+/// Reads the PUBLISH packets of QoS 0 of a connection without TLS (MQTT 3.1.1 and 5, section 3.3).
 ///
 /// libmosquitto reads each packet with four system calls; here, two calls read all the packets that have arrived. Bytes
 /// are first only peeked at: a packet of another type stays in the socket, for libmosquitto. A publication that has not
@@ -52,6 +52,7 @@ final class PublicationReader {
     /// Number of bytes of publications that were read.
     private(set) var receivedBytes = 0
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 1)
+    private let hasProperties: Bool
     private let maximumPacketSize: Int
     private let maximumMessageSize: Int
     /// The beginning of a publication, and the number of its bytes.
@@ -62,7 +63,8 @@ final class PublicationReader {
     /// Number of bytes for which poll(2) waits.
     private var lowWater = 1
 
-    init(maximumPacketSize: Int, maximumMessageSize: Int) {
+    init(version: MQTTVersion, maximumPacketSize: Int, maximumMessageSize: Int) {
+        hasProperties = version == .v5
         self.maximumPacketSize = maximumPacketSize
         self.maximumMessageSize = maximumMessageSize
     }
@@ -187,13 +189,32 @@ final class PublicationReader {
         let topicEnd = topicStart + (Int(packet[head.size]) << 8 | Int(packet[head.size + 1]))
         guard topicEnd > topicStart, topicEnd <= packet.count else { return false }
         let topic = String(decoding: packet[topicStart..<topicEnd], as: UTF8.self)
-        let size = head.packetSize - topicEnd
-        if size > maximumMessageSize || packet.count < head.packetSize {
-            delegate.receivedTooLong(topic: topic, size: size)
+        guard packet.count == head.packetSize else {
+            delegate.receivedTooLong(topic: topic, size: head.packetSize - topicEnd)
+            return true
+        }
+        guard let start = hasProperties ? endOfProperties(packet, topicEnd) : topicEnd else { return false }
+        if packet.count - start > maximumMessageSize {
+            delegate.receivedTooLong(topic: topic, size: packet.count - start)
         } else {
-            delegate.received(topic: topic, payload: Array(packet[topicEnd...]))
+            delegate.received(topic: topic, payload: Array(packet[start...]))
         }
         return true
+    }
+
+    /// Returns where the properties end that begin at a place; nil if they are longer than the packet. Coaty has no use for
+    /// them.
+    private func endOfProperties(_ packet: UnsafeRawBufferPointer, _ start: Int) -> Int? {
+        var length = 0
+        for index in 0..<4 {
+            guard start + index < packet.count else { return nil }
+            length |= Int(packet[start + index] & 0x7F) << (7 * index)
+            guard packet[start + index] & 0x80 != 0 else {
+                let end = start + index + 1 + length
+                return end <= packet.count ? end : nil
+            }
+        }
+        return nil
     }
 
     /// Lets poll(2) wait for the rest of a packet that libmosquitto reads: it would otherwise report the beginning of

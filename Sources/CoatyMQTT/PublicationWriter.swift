@@ -1,7 +1,7 @@
 import CMosquitto
 import Foundation
 
-/// Writes the PUBLISH packets of QoS 0 of a connection without TLS (MQTT 3.1.1, section 3.3).
+/// Writes the PUBLISH packets of QoS 0 of a connection without TLS (MQTT 3.1.1 and 5, section 3.3).
 ///
 /// libmosquitto writes each packet with two system calls; here, all publications that are queued leave in one. With 64
 /// clients that advertise, this halves the processor time for writing. All other packets are libmosquitto's: it must
@@ -12,7 +12,14 @@ struct PublicationWriter {
     /// The number of queued bytes from which they are sent before more are added.
     static let batchSize = 64 * 1024
     /// The longest payload of a packet with the longest topic (MQTT 3.1.1, section 2.2.3).
-    static let maximumPayloadSize = 268_435_455 - 2 - MQTTTopic.maximumLength
+    static let maximumPayloadSize = 268_435_455 - 3 - MQTTTopic.maximumLength
+
+    /// Maximum size of a packet that the broker accepts.
+    var maximumPacketSize = Int.max
+    /// Whether the broker keeps retained messages.
+    var isRetainAvailable = true
+    /// Number of bytes between topic and payload: with MQTT 5, the length of the properties, of which there are none.
+    private let propertyBytes: Int
 
     /// Number of bytes that sockets have accepted since the start.
     private(set) var sentBytes = 0
@@ -25,6 +32,21 @@ struct PublicationWriter {
     private var first = 0
     /// When the socket last accepted bytes.
     private var progress = ContinuousClock.now
+
+    init(version: MQTTVersion) {
+        propertyBytes = version == .v5 ? 1 : 0
+    }
+
+    /// Returns the size of a packet.
+    static func packetSize(topicLength: Int, payload: Int, version: MQTTVersion) -> Int {
+        var left = 2 + topicLength + payload + (version == .v5 ? 1 : 0)
+        var size = left + 1
+        repeat {
+            size += 1
+            left >>= 7
+        } while left > 0
+        return size
+    }
 
     /// Whether bytes are queued.
     var hasBytes: Bool { sent < bytes.count }
@@ -56,8 +78,21 @@ struct PublicationWriter {
         guard payload.count <= Self.maximumPayloadSize else {
             throw MosquittoError(code: Int32(MOSQ_ERR_PAYLOAD_SIZE.rawValue), errno: 0)
         }
+        guard isRetainAvailable || !isRetained else {
+            throw MosquittoError(code: Int32(MOSQ_ERR_RETAIN_NOT_SUPPORTED.rawValue), errno: 0)
+        }
+        var left = 2 + length + payload.count + propertyBytes
+        // The longest head has five bytes.
+        guard
+            left + 5 <= maximumPacketSize
+                || Self.packetSize(
+                    topicLength: length,
+                    payload: payload.count,
+                    version: propertyBytes > 0 ? .v5 : .v311
+                )
+                    <= maximumPacketSize
+        else { throw MosquittoError(code: Int32(MOSQ_ERR_OVERSIZE_PACKET.rawValue), errno: 0) }
         bytes.append(isRetained ? 0x31 : 0x30)
-        var left = 2 + length + payload.count
         repeat {
             bytes.append(UInt8(truncatingIfNeeded: left & 0x7F) | (left > 0x7F ? 0x80 : 0))
             left >>= 7
@@ -65,6 +100,7 @@ struct PublicationWriter {
         bytes.append(UInt8(truncatingIfNeeded: length >> 8))
         bytes.append(UInt8(truncatingIfNeeded: length))
         bytes.append(contentsOf: topic.utf8)
+        if propertyBytes > 0 { bytes.append(0) }
         bytes.append(contentsOf: payload)
         ends.append(bytes.count)
     }

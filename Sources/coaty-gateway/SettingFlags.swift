@@ -18,6 +18,8 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("broker-key-file")) var brokerKeyFile: String?
     @Option(help: help("broker-keepalive")) var brokerKeepalive: String?
     @Option(help: help("broker-check-interval")) var brokerCheckInterval: String?
+    @Option(help: help("mqtt-version")) var mqttVersion: String?
+    @Option(help: help("maximum-publication-size")) var maximumPublicationSize: String?
     @Option(help: help("broker-connect-timeout")) var brokerConnectTimeout: String?
     @Option(help: help("broker-filters-per-packet")) var brokerFiltersPerPacket: String?
     @Option(help: help("topic-dialect")) var topicDialect: String?

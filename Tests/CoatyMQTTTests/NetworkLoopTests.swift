@@ -100,7 +100,13 @@ import Testing
         defer { broker.stop() }
         let options = MQTTClientOptions(host: "127.0.0.1", port: broker.port)
         let recorder = ClientRecorder()
-        let client = try MosquittoClient(clientId: "test", will: nil, options: options, delegate: recorder)
+        let client = try MosquittoClient(
+            clientId: "test",
+            version: .v5,
+            will: nil,
+            options: options,
+            delegate: recorder
+        )
         try client.connect(to: BrokerAddress(host: "127.0.0.1", port: broker.port, family: .any))
         try waitUntil("accepted") {
             if client.wantsToWrite { try client.write() }
@@ -135,7 +141,7 @@ import Testing
 private final class ClientRecorder: MosquittoClientDelegate {
     private(set) var isConnected = false
 
-    func connackReceived(_ code: Int32) { isConnected = code == 0 }
+    func connackReceived(_ code: Int32, _: ConnectionProperties) { isConnected = code == 0 }
     func publicationsWritten(_: Int) {}
     func received(topic _: String, payload _: [UInt8]) {}
     func receivedTooLong(topic _: String, size _: Int) {}

@@ -1,4 +1,5 @@
 import CMosquitto
+import Coaty
 import Foundation
 import TestSupport
 import Testing
@@ -15,7 +16,7 @@ import Testing
     private final class Received: MosquittoClientDelegate {
         var messages: [Message] = []
         var tooLong: [Int] = []
-        func connackReceived(_: Int32) {}
+        func connackReceived(_: Int32, _: ConnectionProperties) {}
         func publicationsWritten(_: Int) {}
         func received(topic: String, payload: [UInt8]) { messages.append(Message(topic: topic, payload: payload)) }
         func receivedTooLong(topic _: String, size: Int) { tooLong.append(size) }
@@ -55,14 +56,22 @@ import Testing
 
     private static let suback: [UInt8] = [0x90, 0x04, 0x00, 0x01, 0x00, 0x80]
 
-    private func reader(maximumPacketSize: Int = 1 << 20, maximumMessageSize: Int = 1 << 20) -> PublicationReader {
-        PublicationReader(maximumPacketSize: maximumPacketSize, maximumMessageSize: maximumMessageSize)
+    private func reader(
+        version: MQTTVersion = .v311,
+        maximumPacketSize: Int = 1 << 20,
+        maximumMessageSize: Int = 1 << 20
+    ) -> PublicationReader {
+        PublicationReader(
+            version: version,
+            maximumPacketSize: maximumPacketSize,
+            maximumMessageSize: maximumMessageSize
+        )
     }
 
     /// Returns the bytes of packets as the writer makes them.
     private func packets(_ messages: [Message]) throws -> [UInt8] {
         let sockets = try Sockets()
-        var writer = PublicationWriter()
+        var writer = PublicationWriter(version: .v311)
         var bytes: [UInt8] = []
         for message in messages {
             try writer.append(message.topic, message.payload, isRetained: false)
@@ -89,9 +98,45 @@ import Testing
         #expect(bytes == [0x30] + length + [0, 1, UInt8(ascii: "a")] + payload)
     }
 
+    @Test func packetsOfMQTT5HaveNoProperties() throws {
+        let sockets = try Sockets()
+        var writer = PublicationWriter(version: .v5)
+        try writer.append("a", [7, 8], isRetained: false)
+        #expect(try writer.send(to: sockets.agent) == 1)
+        #expect(sockets.take() == [0x30, 6, 0, 1, UInt8(ascii: "a"), 0, 7, 8])
+    }
+
+    @Test func propertiesOfMQTT5AreSkipped() throws {
+        let sockets = try Sockets()
+        let received = Received()
+        let reader = reader(version: .v5)
+        // Payload format indicator, and a packet without properties.
+        try sockets.send([0x30, 8, 0, 1, UInt8(ascii: "a"), 2, 1, 1, 7, 8, 0x30, 5, 0, 1, UInt8(ascii: "b"), 0, 9])
+        _ = try reader.read(sockets.agent, for: received)
+        #expect(received.messages == [Message(topic: "a", payload: [7, 8]), Message(topic: "b", payload: [9])])
+        // The properties are longer than the packet.
+        try sockets.send([0x30, 5, 0, 1, UInt8(ascii: "a"), 9, 1])
+        #expect(throws: MosquittoError.self) { _ = try reader.read(sockets.agent, for: received) }
+    }
+
+    @Test(arguments: [MQTTVersion.v311, .v5], [1, 120, 121, 122, 123, 16_376, 16_379, 16_380])
+    func packetsBeyondTheLimitOfTheBrokerAreRefused(version: MQTTVersion, payload: Int) throws {
+        let size = PublicationWriter.packetSize(topicLength: 1, payload: payload, version: version)
+        let bytes = [UInt8](repeating: 7, count: payload)
+        let sockets = try Sockets()
+        var writer = PublicationWriter(version: version)
+        writer.maximumPacketSize = size
+        try writer.append("a", bytes, isRetained: false)
+        _ = try writer.send(to: sockets.agent)
+        #expect(sockets.take().count == size)
+        writer.maximumPacketSize = size - 1
+        let error = #expect(throws: MosquittoError.self) { try writer.append("a", bytes, isRetained: false) }
+        #expect(error?.isOperationAtFault == true && !writer.hasBytes)
+    }
+
     @Test func retainedPublicationsHaveTheFlag() throws {
         let sockets = try Sockets()
-        var writer = PublicationWriter()
+        var writer = PublicationWriter(version: .v311)
         try writer.append("a", [], isRetained: true)
         #expect(try writer.send(to: sockets.agent) == 1)
         #expect(sockets.take() == [0x31, 3, 0, 1, UInt8(ascii: "a")])
@@ -99,7 +144,7 @@ import Testing
 
     @Test(arguments: ["", "a/+", "#", String(repeating: "x", count: 65_536), "a\u{0}"])
     func topicsThatCannotBePublishedAreRefused(topic: String) throws {
-        var writer = PublicationWriter()
+        var writer = PublicationWriter(version: .v311)
         let error = #expect(throws: MosquittoError.self) { try writer.append(topic, [], isRetained: false) }
         #expect(error?.isOperationAtFault == true)
         #expect(!writer.hasBytes)
@@ -107,7 +152,7 @@ import Testing
 
     @Test func blockedSocketKeepsTheOrderAndCountsEachPublicationOnce() throws {
         let sockets = try Sockets()
-        var writer = PublicationWriter()
+        var writer = PublicationWriter(version: .v311)
         let messages = (0..<40).map { Message(topic: "t/\($0)", payload: [UInt8](repeating: UInt8($0), count: 50_000)) }
         for message in messages { try writer.append(message.topic, message.payload, isRetained: false) }
         var sent = try writer.send(to: sockets.agent)
@@ -126,7 +171,7 @@ import Testing
     @Test func closedConnectionIsAnError() throws {
         let sockets = try Sockets()
         shutdown(sockets.broker, Int32(SHUT_RDWR))
-        var writer = PublicationWriter()
+        var writer = PublicationWriter(version: .v311)
         try writer.append("a", [], isRetained: false)
         let error = #expect(throws: MosquittoError.self) { _ = try writer.send(to: sockets.agent) }
         #expect(error?.isOperationAtFault == false)

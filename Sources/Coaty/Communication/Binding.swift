@@ -14,6 +14,10 @@ public protocol Binding: Sendable {
     /// connection is closed, or after a time limit of the binding.
     func leave() async
 
+    /// Returns the size of the packet of a publication, in bytes. Called only if
+    /// ``ConnectionProperties/maximumPacketSize`` is set.
+    func packetSize(of publication: Publication) -> Int
+
     /// Returns the route of an IO source without an external route. The route is opaque to the core and is sent in
     /// Associate events.
     func ioRoute(ofSource sourceId: CoatyUUID, namespace: String) -> String
@@ -29,6 +33,11 @@ public protocol Binding: Sendable {
     func isObservable(rawTopicFilter: String) -> Bool
 }
 
+extension Binding {
+    /// Returns the size of the payload, for bindings whose addresses do not count.
+    public func packetSize(of publication: Publication) -> Int { publication.payload.count }
+}
+
 /// An operation that a binding performs for a session.
 public enum SessionOperation: Sendable {
     /// Subscribe. Each request is answered once by ``BindingSession/answer(_:isGranted:)``, unless the connection is
@@ -36,7 +45,8 @@ public enum SessionOperation: Sendable {
     case subscribe([SubscriptionRequest])
     /// End a subscription.
     case unsubscribe(EventSelector)
-    /// Publish. Reported by ``BindingSession/publicationsWritten(_:)`` or ``BindingSession/publicationRefused()``.
+    /// Publish. Reported by ``BindingSession/publicationsWritten(_:)`` or ``BindingSession/publicationRefused()``. See
+    /// ``Publication/isWrittenAlone``.
     case publish(Publication)
     /// Leave in an orderly way, so that the broker does not publish the farewell.
     case disconnect

@@ -35,7 +35,12 @@ public final class BindingSession: Sendable {
     public var isLeaving: Bool { session.isLeaving(life) }
 
     /// Reports that the broker has accepted the connection.
-    public func connected() { session.handle(.connected(life: life)) }
+    ///
+    /// - Parameter properties: what the broker has stated.
+    public func connected(_ properties: ConnectionProperties = ConnectionProperties()) {
+        session.note(properties, life: life)
+        session.handle(.connected(life: life))
+    }
 
     /// Reports that an attempt to connect has failed.
     public func failed(_ error: ConnectionError) { session.handle(.failed(life: life, error)) }
@@ -84,6 +89,9 @@ public final class BindingSession: Sendable {
     public func publicationsWritten(_ count: Int = 1) {
         session.publicationsDone(count, areWritten: true, life: life)
     }
+
+    /// Reports that the broker has read the oldest publications that were reported as written and not yet as read.
+    public func publicationsRead(_ count: Int) { session.publicationsRead(count, life: life) }
 
     /// Reports that the oldest publication that was taken and not yet reported can't be written and is given up.
     public func publicationRefused() { session.publicationsDone(1, areWritten: false, life: life) }

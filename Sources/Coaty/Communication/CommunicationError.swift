@@ -7,6 +7,12 @@ public enum CommunicationError: Error, Sendable, Equatable {
     case invalidTopic(String)
     /// The outbox is full. The new publication is refused; queued publications are kept.
     case queueFull(publications: Int, bytes: Int)
+    /// The broker accepts no packet of this size. Both numbers are in bytes and include the topic.
+    case exceedsBrokerLimit(size: Int, limit: Int)
+    /// The broker has closed the connection because of publications like this one.
+    case closesConnection
+    /// The broker keeps no retained messages.
+    case retainUnavailable
     /// The agent is not connected, or the communication manager that would send an answer is gone.
     case offline
     /// The event was not received as a request and can't be answered.
@@ -24,6 +30,11 @@ extension CommunicationError: CustomStringConvertible {
         case .invalidTopic(let text): "\"\(text)\" is not a valid topic outside of Coaty's own"
         case .queueFull(let publications, let bytes):
             "\(publications) publications of \(bytes) bytes are already queued for the broker"
+        case .exceedsBrokerLimit(let size, let limit):
+            "the publication needs a packet of \(size) bytes, and the broker accepts at most \(limit)"
+        case .closesConnection:
+            "the broker closes the connection when it receives such a publication; does it permit the topic?"
+        case .retainUnavailable: "the broker keeps no retained messages"
         case .offline: "not connected to the broker"
         case .notARequest: "the event is not a request that came in"
         case .incompatibleIoValue: "the IO source accepts raw values only, or JSON values only"

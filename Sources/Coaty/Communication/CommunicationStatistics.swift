@@ -12,8 +12,12 @@ public struct CommunicationStatistics: Sendable, Hashable {
     public let reconnects: Int
     /// The reason why the agent is not connected; nil if it is connected, or no attempt has failed yet.
     public let connectionError: ConnectionError?
+    /// What the broker has stated about the current connection, or about the last one.
+    public let properties: ConnectionProperties
     /// Number of subscriptions that the broker refuses.
     public let refusedSubscriptions: Int
+    /// Number of publications that were given up because the broker closes the connection when it receives them.
+    public let provenPublications: Int
     /// Number of received messages, including dropped ones.
     public let received: Int
     /// Number of messages that were dropped because their content does not match their address, or because they exceed

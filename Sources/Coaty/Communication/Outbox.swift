@@ -58,6 +58,9 @@ struct Outbox: Sendable {
         return nil
     }
 
+    /// The publication that may be partly written.
+    var beingWritten: Publication? { unwritten.first }
+
     /// Whether all operations were handed over and all publications are written.
     var isDrained: Bool { operations == 0 && unwritten.isEmpty }
 
@@ -181,6 +184,12 @@ struct Outbox: Sendable {
         return nil
     }
 
+    /// Records that the publication that was taken last is written alone.
+    mutating func writesLastAlone() {
+        guard let last = unwritten.indices.last else { return }
+        unwritten[last].isWrittenAlone = true
+    }
+
     /// Removes the oldest unwritten publication.
     mutating func publicationDone() -> Publication? {
         guard let publication = unwritten.popFirst() else { return nil }
@@ -198,6 +207,11 @@ struct Outbox: Sendable {
 
     /// Begins a period: first the subscriptions, then the join events, then the deferred publications.
     mutating func begin(subscriptions: [SubscriptionRequest], joinEvents: [Publication]) {
+        for index in queue.indices {
+            guard case .publish(var publication) = queue[index] else { continue }
+            publication.isDeferred = true
+            queue[index] = .publish(publication)
+        }
         queue.prepend(contentsOf: joinEvents.map { .publish($0) })
         if !subscriptions.isEmpty { queue.prepend(.subscribe(subscriptions)) }
     }
@@ -205,11 +219,12 @@ struct Outbox: Sendable {
     /// Ends a period. Publications that were not written are sent first in the next period, except those whose request
     /// has ended and those that were interrupted by ``maximumAttempts`` lost connections.
     ///
+    /// - Parameter givesUpFirst: whether to give up the publication that was being written.
     /// - Returns: the publications that are given up, except join events.
-    mutating func end() -> [Publication] {
+    mutating func end(givesUpFirst: Bool = false) -> [Publication] {
         // They are written in order, so only the first one may be partly written.
-        var interrupted = Array(unwritten)
-        if let first = interrupted.first { interrupted[0] = first.attempted() }
+        var interrupted = Array(unwritten.dropFirst(givesUpFirst ? 1 : 0))
+        if !givesUpFirst, let first = interrupted.first { interrupted[0] = first.attempted() }
         let waiting = queue.compactMap { operation -> Publication? in
             if case .publish(let publication) = operation { publication } else { nil }
         }
@@ -217,10 +232,12 @@ struct Outbox: Sendable {
             !publication.isJoinEvent && (publication.request.map { owned[$0] != nil } ?? true)
         }
         let former = owned
+        let unwrittenFirst = unwritten.first.flatMap { $0.isJoinEvent ? nil : $0 }
         self = Outbox(limits: limits)
         for publication in left where publication.attempts < Self.maximumAttempts { append(publication, at: .now) }
         for request in owned.keys { owned[request]?.isTaken = former[request]?.isTaken ?? false }
-        return left.filter { $0.attempts >= Self.maximumAttempts }
+        let first = givesUpFirst ? unwrittenFirst.map { [$0] } ?? [] : []
+        return first + left.filter { $0.attempts >= Self.maximumAttempts }
     }
 
     /// Queues the last operations of the session after all others.

@@ -20,6 +20,13 @@ public struct Publication: Sendable {
     let sharing: Sharing?
     /// Whether the publication announces the agent and is sent again on each connection.
     let isJoinEvent: Bool
+    /// The object that the publication advertises, and that the agent advertises again after a reconnect.
+    private(set) var sharedObjectId: CoatyUUID?
+    /// Whether the publication was queued when the connection came up.
+    var isDeferred = false
+    /// Whether the binding must write it when the broker has read all others, and wait until the broker has read it before
+    /// it takes the next operation: the broker may close the connection because of it.
+    public internal(set) var isWrittenAlone = false
     /// Released when the publication is written or given up.
     var holding: (any AnyObject & Sendable)?
     /// Released when the agent no longer advertises the object again after a reconnect.
@@ -41,6 +48,7 @@ public struct Publication: Sendable {
         self.request = request
         self.sharing = sharing
         self.isJoinEvent = isJoinEvent
+        if case .advertises(let id, _, _)? = sharing { sharedObjectId = id }
     }
 
     /// Returns the same publication, after the connection was lost while it was being written.
@@ -52,7 +60,14 @@ public struct Publication: Sendable {
 
     /// Returns the same publication as a join event, which is sent again on each connection.
     func asJoinEvent() -> Publication {
-        Publication(destination, payload: payload, isJoinEvent: true)
+        var publication = Publication(destination, payload: payload, isJoinEvent: true)
+        publication.sharedObjectId = sharedObjectId
+        return publication
+    }
+
+    /// Whether the broker is to keep the message for later subscribers.
+    var isRetained: Bool {
+        if case .raw(_, let isRetained) = destination { isRetained } else { false }
     }
 
     /// Number of bytes that count against the limits of the outbox.

@@ -12,6 +12,7 @@ extension Session {
         holding: (any AnyObject & Sendable)? = nil,
         responses: ResponseSubscription? = nil
     ) throws(CommunicationError) -> Delivery {
+        try checkSize(publications)
         var publications = publications
         if let holding {
             for index in publications.indices { publications[index].holding = holding }
@@ -21,6 +22,15 @@ extension Session {
         var mustWake = responses != nil
         defer { if mustWake { binding.wake() } }
         return try core.withLock { core throws(CommunicationError) in
+            if core.suspects.isActive {
+                let now = ContinuousClock.now
+                for publication in publications {
+                    if let error = core.suspects.refusal(of: publication, now: now) { throw error }
+                }
+            }
+            if !core.properties.isRetainAvailable, publications.contains(where: \.isRetained) {
+                throw .retainUnavailable
+            }
             let wasEmpty = try core.outbox.publish(publications)
             for publication in publications { core.advertised.queued(publication) }
             guard core.state.sends else {
@@ -30,6 +40,25 @@ extension Session {
             if wasEmpty { mustWake = true }
             if let responses { refillReserve(responses, &core) }
             return .sent
+        }
+    }
+
+    private func checkSize(_ publications: [Publication]) throws(CommunicationError) {
+        let limit = maximumPacketSize.load(ordering: .relaxed)
+        guard limit < .max else { return }
+        for publication in publications {
+            let size = binding.packetSize(of: publication)
+            guard size <= limit else { throw .exceedsBrokerLimit(size: size, limit: limit) }
+        }
+    }
+
+    /// Stores what the broker has stated about a connection.
+    func note(_ properties: ConnectionProperties, life: Int) {
+        core.withLock { core in
+            guard core.state.life == life else { return }
+            if properties != core.properties { core.suspects.forgetRefusals() }
+            core.properties = properties
+            maximumPacketSize.store(properties.maximumPacketSize ?? .max, ordering: .relaxed)
         }
     }
 
@@ -57,7 +86,12 @@ extension Session {
             var areKept = true
             for _ in 0..<count {
                 guard let publication = core.outbox.publicationDone() else { break }
-                guard areWritten else { continue }
+                guard areWritten else {
+                    // It would be refused again on each connection.
+                    if let id = publication.sharedObjectId { core.advertised.remove(id) }
+                    continue
+                }
+                core.suspects.written(publication)
                 core.counts.published += 1
                 configuration.messageCounts.countPublished()
                 if !core.advertised.written(publication) { areKept = false }
@@ -66,6 +100,13 @@ extension Session {
         }
         if let refused { log.reportNotShared(count: refused) }
         for action in room { action() }
+    }
+
+    /// Records that the broker has read the oldest written publications.
+    func publicationsRead(_ count: Int, life: Int) {
+        core.withLock { core in
+            if core.state.life == life { core.suspects.confirmed(count) }
+        }
     }
 
     /// Calls an action once, as soon as fewer publications and bytes are queued.
@@ -286,7 +327,14 @@ extension Session {
 
     func nextOperation(_ life: Int) -> SessionOperation? {
         core.withLock { core in
-            core.state.life == life && core.state.isConnected ? core.outbox.next() : nil
+            guard core.state.life == life, core.state.isConnected else { return nil }
+            let operation = core.outbox.next()
+            guard case .publish(var publication) = operation, publication.isDeferred || core.suspects.isActive,
+                core.suspects.isWrittenAlone(publication, now: .now)
+            else { return operation }
+            publication.isWrittenAlone = true
+            core.outbox.writesLastAlone()
+            return .publish(publication)
         }
     }
 }

@@ -40,7 +40,12 @@ final class Session: Sendable {
         var reserve = ResponseReserve()
         var reserveDeadline: Deadline?
         var advertised = AdvertisedObjects()
+        var suspects = PublicationSuspects()
+        /// Whether the broker has closed the last connection, rather than the network or the agent.
+        var isClosedByBroker = false
         var counts = Counts()
+        /// The properties of the last connection; they are assumed for the next one, too.
+        var properties = ConnectionProperties()
         var lastId: UInt64 = 0
         var answerDeadline: Deadline?
         var waitingForStop: [CheckedContinuation<Void, Never>] = []
@@ -70,6 +75,8 @@ final class Session: Sendable {
     /// Whether the agent has ever shared an object. Until then, publishing an object that is not shared has no extra
     /// cost.
     let sharesObjects = Atomic(false)
+    /// ``ConnectionProperties/maximumPacketSize``; Int.max if there is none.
+    let maximumPacketSize = Atomic(Int.max)
     let core: Mutex<Core>
 
     init(_ configuration: Configuration, binding: any Binding, log: SessionLog) {
@@ -94,6 +101,7 @@ final class Session: Sendable {
         var mustWake = false
         var offline: [StatusObserver] = []
         var givenUp: [Publication] = []
+        var proven: PublicationSuspects.Proven?
         var ended: [@Sendable () -> Void] = []
         var isOver = false
         var stopped: [CheckedContinuation<Void, Never>] = []
@@ -131,6 +139,7 @@ final class Session: Sendable {
     private func handle(_ event: SessionState.Event, delegate: (any SessionDelegate)?) {
         let effects = core.withLock { core in
             var effects = Effects()
+            if case .lost(_, let error) = event { core.isClosedByBroker = error?.reason == .closed }
             if case .answersOverdue = event { effects.unanswered = core.subscriptions.unansweredCount }
             for action in core.state.handle(event, subscriptions: core.subscriptions.count) {
                 apply(action, &core, &effects, delegate)
@@ -174,7 +183,14 @@ final class Session: Sendable {
         case .endPeriod:
             core.answerDeadline = nil
             core.counts.since = .nowMillis()
-            effects.givenUp = core.outbox.end()
+            let beingWritten = core.outbox.beingWritten
+            effects.proven = core.suspects.connectionLost(
+                partly: beingWritten,
+                byBroker: core.isClosedByBroker && core.state.isStarted,
+                now: .now
+            )
+            if let id = effects.proven?.objectId { core.advertised.remove(id) }
+            effects.givenUp = core.outbox.end(givesUpFirst: effects.proven != nil && beingWritten != nil)
             effects.room = core.takeRoom()
             effects.offline = core.subscriptions.end()
             (core.reserve, core.reserveDeadline) = (ResponseReserve(), nil)
@@ -203,6 +219,7 @@ final class Session: Sendable {
     private func perform(_ effects: Effects, _ delegate: (any SessionDelegate)?) {
         if effects.mustWake { binding.wake() }
         for observer in effects.offline { observer.report(.offline) }
+        if let proven = effects.proven { log.reportProven(proven) }
         giveUp(effects.givenUp)
         for action in effects.room { action() }
         for end in effects.ended { end() }

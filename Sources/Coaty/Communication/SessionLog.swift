@@ -21,6 +21,21 @@ struct SessionLog: Sendable {
         )
     }
 
+    func reportProven(_ publication: PublicationSuspects.Proven) {
+        let name =
+            switch publication.kind {
+            case .event(let type, let name): "\(type) \(name?.text ?? "")"
+            case .topic(let topic): topic
+            }
+        logger.error(
+            "given up: the broker closes the connection because of a publication",
+            metadata: [
+                "event": "\(DropLog.short(name))", "bytes": "\(publication.size)",
+                "object": "\(publication.objectId?.string ?? "none")",
+            ]
+        )
+    }
+
     func reportGivenUp(_ publication: Publication) {
         let name =
             switch publication.destination {

@@ -25,8 +25,17 @@ struct StatusResource: Sendable {
         json +=
             """
             ,"embedded":\(isBrokerEmbedded),"state":"\(session.state.rawValue)","since":\(Int(session.since)),\
-            "reconnects":\(session.reconnects),"refusedSubscriptions":\(session.refusedSubscriptions)
+            "reconnects":\(session.reconnects),"refusedSubscriptions":\(session.refusedSubscriptions),\
+            "refusedPublications":\(session.provenPublications)
             """.utf8
+        let properties = session.properties
+        if let version = properties.protocolVersion { json += #","mqttVersion":"\#(version)""#.utf8 }
+        if let size = properties.maximumPacketSize { json += #","maximumPacketSize":\#(size)"#.utf8 }
+        if let seconds = properties.keepAlive { json += #","keepAlive":\#(seconds)"#.utf8 }
+        if properties.protocolVersion != nil {
+            json += #","retainAvailable":\#(properties.isRetainAvailable)"#.utf8
+            json += #","wildcardsAvailable":\#(properties.areWildcardsAvailable)"#.utf8
+        }
         if let error = session.connectionError {
             json += #","error":{"reason":"\#(error.reason.rawValue)","message":"#.utf8
             JSONText.append(error.message, to: &json)

@@ -61,6 +61,27 @@ enum Problems {
                 detail: "\(error).",
                 headers: retry
             )
+        case .exceedsBrokerLimit:
+            Problem(
+                type: typePrefix + "exceeds-broker-limit",
+                title: "Exceeds broker limit",
+                status: 413,
+                detail: "\(error)."
+            )
+        case .closesConnection:
+            Problem(
+                type: typePrefix + "refused-by-broker",
+                title: "Refused by broker",
+                status: 409,
+                detail: "\(error)."
+            )
+        case .retainUnavailable:
+            Problem(
+                type: typePrefix + "retain-unavailable",
+                title: "Retain unavailable",
+                status: 409,
+                detail: "\(error)."
+            )
         case .invalidName, .invalidTopic, .notARequest, .incompatibleIoValue:
             Problem(type: typePrefix + "bad-request", title: "Bad request", status: 400, detail: "\(error).")
         }

@@ -37,6 +37,8 @@ public struct GatewaySettings: Sendable {
     var brokerKeepAlive = MQTTClientOptions.defaultKeepAlive
     /// The time without incoming bytes after which the broker must answer; zero for no checks.
     var brokerCheckInterval = MQTTClientOptions.defaultCheckInterval
+    var mqttVersion = MQTTVersion.auto
+    var maximumPublicationSize = MQTTClientOptions.defaultMaximumPublicationSize
     var brokerConnectTimeout = MQTTClientOptions.defaultConnectTimeout
     var brokerFiltersPerPacket = MQTTClientOptions.defaultFiltersPerPacket
     var topicDialect = TopicDialect.plain
@@ -302,6 +304,29 @@ extension GatewaySettings {
             defaultText: "5"
         ) { settings, value throws(SettingError) in
             settings.brokerConnectTimeout = .seconds(try integer(value, in: 1...300))
+        },
+        Setting(
+            name: "mqtt-version",
+            placeholder: "auto|5|3.1.1",
+            help:
+                "Version of MQTT towards the broker; auto is 5 if the broker supports it, and 3.1.1 otherwise (auto).",
+            defaultText: "auto"
+        ) { settings, value throws(SettingError) in
+            guard let version = MQTTVersion(rawValue: value) else {
+                throw SettingError(reason: "must be auto, 5 or 3.1.1")
+            }
+            settings.mqttVersion = version
+        },
+        Setting(
+            name: "maximum-publication-size",
+            placeholder: "bytes",
+            help: """
+                Maximum size of a packet with a publication if the broker does not state its own, as with MQTT 3.1.1. Brokers end the \
+                connection because of a larger packet (1048576).
+                """,
+            defaultText: "1048576"
+        ) { settings, value throws(SettingError) in
+            settings.maximumPublicationSize = try integer(value, in: 1024...268_435_460)
         },
         Setting(
             name: "broker-filters-per-packet",
