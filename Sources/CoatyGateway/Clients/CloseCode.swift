@@ -5,8 +5,8 @@ import WebSocketServer
 ///
 /// A client reconnects unless the code is from 4500 to 4999: a new connection would end in the same way.
 enum CloseCode: UInt16 {
-    /// The gateway has no space for the subscription now, or no keys for the token. Registered with IANA as "Try Again
-    /// Later".
+    /// The gateway has no space for the subscription now, or no keys for the token, or the token is not yet valid.
+    /// Registered with IANA as "Try Again Later".
     case tryAgainLater = 1013
     /// The gateway is shutting down.
     case shuttingDown = 4000

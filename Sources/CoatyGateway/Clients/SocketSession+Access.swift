@@ -52,8 +52,9 @@ extension SocketSession {
         } catch {
             guard current == nil else { throw error }
             fail(frame.op, id: frame.id, error)
-            // The same token may be valid once the keys of the identity provider are loaded.
-            guard error.status != 503 else { return disconnect(.tryAgainLater, "keys not loaded") }
+            // The same token may be valid later.
+            if error.status == 503 { return disconnect(.tryAgainLater, "keys not loaded") }
+            if error.isTokenNotYetValid { return disconnect(.tryAgainLater, "token not yet valid") }
             return disconnect(.notAuthenticated, "wrong token")
         }
         // A client without a token keeps its subscriptions and requests when it authenticates, which it may do only

@@ -91,6 +91,7 @@ final class Authenticator: Sendable {
         case .invalid(let reason): throw failed(from: address, Problems.invalidToken(reason))
         // These are not failed attempts: the client has, or may have, a token of the provider.
         case .expired: throw Problems.tokenExpired
+        case .notYetValid(let seconds): throw Problems.tokenNotYetValid(seconds: seconds)
         case .keysNotLoaded: throw Problems.keysNotLoaded(retryAfter: .seconds(1))
         case .keyUnknown(let id, let fetched, let pause):
             let problem = Problems.keysNotLoaded(retryAfter: pause)

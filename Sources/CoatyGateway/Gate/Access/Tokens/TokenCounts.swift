@@ -7,6 +7,7 @@ final class TokenCounts: Sendable {
         case accepted
         case invalid
         case expired
+        case notYetValid = "not_yet_valid"
         /// No keys were loaded yet.
         case keysNotLoaded = "keys_not_loaded"
         /// No key matched, and the keys were about to be fetched again.
@@ -16,6 +17,7 @@ final class TokenCounts: Sendable {
             switch refusal {
             case .invalid: self = .invalid
             case .expired: self = .expired
+            case .notYetValid: self = .notYetValid
             case .keysNotLoaded: self = .keysNotLoaded
             case .keyUnknown: self = .keyUnknown
             }
@@ -26,13 +28,14 @@ final class TokenCounts: Sendable {
             case .accepted: 0
             case .invalid: 1
             case .expired: 2
-            case .keysNotLoaded: 3
-            case .keyUnknown: 4
+            case .notYetValid: 3
+            case .keysNotLoaded: 4
+            case .keyUnknown: 5
             }
         }
     }
 
-    private let counts = InlineArray<5, Atomic<Int>> { _ in Atomic(0) }
+    private let counts = InlineArray<6, Atomic<Int>> { _ in Atomic(0) }
 
     func count(_ outcome: Outcome) { counts[outcome.index].add(1, ordering: .relaxed) }
 

@@ -7,6 +7,8 @@ import Synchronization
 final class TokenVerifier: Sendable {
     /// Maximum difference between the clocks of the gateway and of the provider, in seconds.
     static let leeway = 30.0
+    /// Maximum number of seconds after which a client is asked to come again.
+    private static let longestWait = 86400.0
     /// The types of tokens (RFC 7519, section 5.1; RFC 9068, section 2.1), in lower case.
     private static let types: Set<String> = ["jwt", "at+jwt", "application/at+jwt"]
     private static let maximumKeyId = 256
@@ -16,6 +18,8 @@ final class TokenVerifier: Sendable {
         case invalid(String)
         /// The token is valid, but has expired.
         case expired
+        /// The token is valid, but not yet: it becomes valid after this number of seconds, a day at most.
+        case notYetValid(seconds: Int)
         /// No keys are loaded yet.
         case keysNotLoaded
         /// No key matches, and the keys are fetched again. `id` is the token's key id, `fetched` the time of the keys
@@ -126,7 +130,8 @@ final class TokenVerifier: Sendable {
         guard let expires = claims["exp"]?.number, expires.isFinite else { throw .invalid("The exp is no number.") }
         if let view = claims["nbf"] {
             guard let begin = view.number, begin.isFinite else { throw .invalid("The nbf is no number.") }
-            guard begin <= now + Self.leeway else { throw .invalid("The token is not valid yet.") }
+            let wait = begin - Self.leeway - now
+            guard wait <= 0 else { throw .notYetValid(seconds: Int(min(wait, Self.longestWait).rounded(.up))) }
         }
         guard now < expires + Self.leeway else { throw .expired }
         guard let name = claims["sub"]?.string, AccessConfiguration.isName(name) else {
@@ -174,7 +179,14 @@ final class TokenVerifier: Sendable {
     }
 }
 
+extension Problem {
+    /// Whether the client's token becomes valid later.
+    var isTokenNotYetValid: Bool { type == Problems.tokenNotYetValid }
+}
+
 extension Problems {
+    fileprivate static let tokenNotYetValid = typePrefix + "token-not-yet-valid"
+
     /// Returns the problem if the keys of the identity provider are not loaded, or do not contain a new token's key
     /// yet.
     static func keysNotLoaded(retryAfter pause: Duration) -> Problem {
@@ -184,6 +196,20 @@ extension Problems {
             status: 503,
             detail: "The gateway does not have the keys to verify the token yet.",
             headers: [("Retry-After", String(max(1, Int((pause / .seconds(1)).rounded(.up)))))]
+        )
+    }
+
+    /// Returns the problem of a token whose `nbf` is ahead of the gateway's clock. With the same token, the client
+    /// succeeds later.
+    static func tokenNotYetValid(seconds: Int) -> Problem {
+        let error = #"Bearer error="invalid_token", error_description="valid in \#(seconds) seconds""#
+        return Problem(
+            type: tokenNotYetValid,
+            title: "Token not yet valid",
+            status: 401,
+            detail: "The token becomes valid in \(seconds) seconds by the gateway's clock.",
+            members: [("retryAfter", .integer(seconds * 1000))],
+            headers: [("WWW-Authenticate", error), ("Retry-After", "\(seconds)")]
         )
     }
 
