@@ -130,7 +130,7 @@ class TokenTests(AccessCase):
         self.assertIsNone(browser.js("return sessionStorage.getItem('coaty-token')"))
         self.assertFalse(browser.js("return all('.error').length > 0"))
 
-    def test_event_source_gets_a_ticket_for_each_connection(self):
+    def test_event_source_sends_the_token_and_resumes_after_a_restart(self):
         browser = self.browser
         self.sign_in(ADMIN)
         script = """

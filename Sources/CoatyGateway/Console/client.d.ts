@@ -248,7 +248,8 @@ export interface Identity extends CoatyObject {
 /** A problem (RFC 9457). */
 export interface Problem {
   /** `urn:coaty-gateway:problem:…`, as openapi.yaml lists them; or `urn:coaty-client:problem:…` with
-   * `offline`, `disconnected`, `unanswered`, `refused`, `closed`, `ended`, `busy` or `identified`. */
+   * `offline`, `disconnected`, `unanswered`, `refused`, `closed`, `ended`, `busy`, `identified`, `timeout`, `no-stream` or
+   * `too-large`. */
   type: string
   title: string
   /** The HTTP status; 0 for problems of the client itself. */
@@ -259,7 +260,10 @@ export interface Problem {
   parameter?: string
   /** With the status 403: YAML of the grant that would allow it. */
   missing?: string
-  /** With the status 429: the milliseconds after which the gateway would not refuse it, if it has a rate for it. */
+  /**
+   * The milliseconds after which to try again: with the status 429, if the gateway has a rate for it; with `token-not-yet-valid`; and
+   * of a refused event stream, also from the header field `Retry-After`.
+   */
   retryAfter?: number
 }
 
@@ -291,15 +295,33 @@ export interface StateDetail {
  * A token, or a function that returns the current one. The function is called for each connection, and may renew the token. If it
  * returns undefined, the client connects without a token. If the token expires, the function is called again after 80 % of the remaining
  * time, and at least five seconds before the end; the client then authenticates the open connection with the new token.
+ *
+ * A function that does not settle within `attemptTimeout` counts as failed, and is called again later.
  */
 export type Token = string | (() => string | undefined | Promise<string | undefined>)
 
 export interface ClientOptions {
   /**
    * The token that authenticates the client. It is sent as the first frame of each connection. If the gateway refuses it, the client is
-   * closed. If the function throws, the client tries again later.
+   * closed. If the function throws, or if the token is not valid yet (`token-not-yet-valid`), the client tries again later, and calls
+   * the function again; the reason is in `statechange`.
    */
   token?: Token
+  /**
+   * Whether integers that a number can't represent exactly, beyond ±(2⁵³ − 1), arrive as `bigint`. By default they are rounded. A
+   * `bigint` in what the client sends is always written as an exact integer.
+   */
+  exactIntegers?: boolean
+  /**
+   * Milliseconds without a message after which the connection is given up: 40,000 by default. After three quarters of this time the
+   * client sends a ping.
+   */
+  silenceTimeout?: number
+  /**
+   * Milliseconds for each step of an attempt to connect, the token function and the opening of the connection: 10,000 by default. A
+   * function that asks a user needs more.
+   */
+  attemptTimeout?: number
   /** The WebSocket class to use if there is no global one, such as that of the package `ws` for node. */
   WebSocket?: new (url: string, protocols: string) => any
 }
@@ -309,7 +331,9 @@ export interface ClientOptions {
  *
  * It reconnects automatically: after a quarter of a second at first, then with growing delays of up to ten seconds, and at once
  * when the browser reports that the network is back. If no message arrives for 20 to 30 seconds, the client sends a ping, and
- * reconnects if there is no reply within 10 seconds. Subscriptions resume where they were. Publications are not sent again.
+ * reconnects if there is no reply within 10 seconds. When the browser reports that the network is back, or shows the page again, and
+ * after the process was suspended, it sends a ping at once, and reconnects if nothing arrives within 5 seconds. Subscriptions resume
+ * where they were. Publications are not sent again.
  *
  * It does not reconnect after a close code from 4500 to 4999, or if its token is refused. Then it is closed, and subscriptions, requests and `online` fail with
  * a `GatewayError` of the type `refused`.
@@ -408,32 +432,92 @@ export class CoatyClient extends EventTarget {
 export function ticketUrl(stream: string | URL, token?: Token): Promise<string>
 
 export interface EventSourceOptions {
+  /** Sent as `Authorization: Bearer …`. */
   token?: Token
-  /** The EventSource class to use if there is no global one. */
-  EventSource?: new (url: string) => any
+  /**
+   * Milliseconds without any byte after which the connection is given up: 40,000 by default. The gateway sends a heartbeat every 15
+   * seconds.
+   */
+  silenceTimeout?: number
+  /** Milliseconds for each step of an attempt to connect, the token function and the response: 10,000 by default. */
+  attemptTimeout?: number
+}
+
+/** The status line and the header fields of a response. */
+export interface StreamResponse {
+  status: number
+  /** Empty with HTTP/2. */
+  statusText: string
+  headers: Headers
+}
+
+/** The event `error` of an event stream. */
+export interface StreamErrorEvent extends Event {
+  /** The problem of the gateway or of the client; or what the token function has thrown. */
+  readonly error: GatewayError
+  /** Milliseconds until the next attempt; undefined if the stream is closed. */
+  readonly delay: number | undefined
 }
 
 /**
- * An EventSource for gateways that need a token: a browser's own EventSource can't send one, and connects again with a used ticket.
+ * An EventSource that survives restarts of gateways and proxies, can send a token, and reports why a connection ended. A browser's own
+ * EventSource can do none of that.
  *
- * It gets a ticket for each connection, and resumes after the last event. It dispatches `open`; the frames `ok`, `event`, `gap`, `done`
- * and `problem`, as the `MessageEvent`s of an EventSource; and `error` when a connection ends. After an `error` it connects again, unless
- * its `readyState` is 2, because the gateway has refused the token or the stream.
+ * It resumes after the last event. It dispatches `open`; the frames `ok`, `event`, `gap`, `done`, `notice` and `problem`, as the
+ * `MessageEvent`s of an EventSource; and `error` when a connection or an attempt ends. If a stream without a cursor starts again, it
+ * dispatches a `gap` with `"where":"client"`.
+ *
+ * It connects again with growing delays of up to ten seconds, or when the gateway or a proxy asks for it, after a loss of the
+ * connection, 40 seconds of silence, a status from 500, 408, 425 and 429. It is closed, with a last `error`, after another status from
+ * 400: the gateway would refuse the stream again. After 401 it calls the token function once more, and after `token-not-yet-valid` as
+ * often as needed.
  */
 export class CoatyEventSource extends EventTarget {
   /**
    * Starts to connect.
    *
    * @param url the address of `/v1/sse/{event}`, with its parameters; relative to the page
-   * @throws TypeError if the address is not one of a stream, or if there is no `EventSource`
+   * @throws TypeError if the address is not one of a stream
    */
   constructor(url: string | URL, options?: EventSourceOptions)
 
-  /** The address, without a ticket. */
   readonly url: string
   /** 0 while it connects, 1 while it is open, 2 when it is closed. */
   readonly readyState: 0 | 1 | 2
+  /** The latest response; undefined before the first one. */
+  readonly response: StreamResponse | undefined
 
   /** Ends the stream. */
   close(): void
+
+  addEventListener(
+    type: "error",
+    listener: (event: StreamErrorEvent) => void,
+    options?: boolean | AddEventListenerOptions,
+  ): void
+  addEventListener(
+    type: string,
+    listener: (event: MessageEvent<string>) => void,
+    options?: boolean | AddEventListenerOptions,
+  ): void
+  addEventListener(
+    type: string,
+    listener: EventListenerOrEventListenerObject | null,
+    options?: boolean | AddEventListenerOptions,
+  ): void
 }
+
+/**
+ * Parses JSON as `JSON.parse` does, but returns integers beyond ±(2⁵³ − 1) as `bigint` instead of rounding them. Fractions and numbers
+ * with an exponent are still rounded.
+ *
+ * @throws SyntaxError if the text is not JSON
+ */
+export function parseExact(text: string): any
+
+/**
+ * Returns a value as JSON, as `JSON.stringify` does, with each `bigint` as an integer.
+ *
+ * @throws an error if the value contains itself
+ */
+export function stringifyExact(value: unknown): string

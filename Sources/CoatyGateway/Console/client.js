@@ -22,10 +22,27 @@ const maximumUnsentBytes = 8 * 1024 * 1024
 /** Milliseconds before the first attempt to reconnect; the delay doubles up to the longest one. */
 const firstDelay = 250
 const longestDelay = 10_000
-/** The longest delay that a gateway can ask for. */
+/** The longest delay that a gateway can ask for when it stops. */
 const longestRequestedDelay = 60_000
-/** Milliseconds between two checks of the connection. A connection that is not open at the first check is given up. */
-const watchInterval = 10_000
+/** The longest delay that a refusal of an event stream can ask for. */
+const longestRetryAfter = 600_000
+/** Milliseconds without a message after which a connection is given up, by default. The connection is checked four times in it. */
+const usualSilence = 40_000
+/** Milliseconds for each step of an attempt to connect, by default: the token, the ticket, and the opening of the connection. */
+const usualAttempt = 10_000
+/** The longest time to wait for the reply to a ping, when the network or the page is back. */
+const longestProbe = 5_000
+/** The time between two heartbeats of an event stream, and how much later one may arrive. */
+const heartbeatInterval = 15_000
+const heartbeatDelay = 5_000
+/** A timer that fires this many milliseconds too late leaves what has arrived in the meantime … */
+const lateness = 1_000
+/** … this much time to be read. */
+const readingTime = 1_000
+/** An event stream that was open for this long resets the delay. */
+const steadyTime = 10_000
+/** Maximum number of characters of one event of an event stream. */
+const maximumEventLength = 64 * 1024 * 1024
 /** Number of checks after which a frame without a reply counts as unanswered. */
 const checksUntilUnanswered = 3
 /** Number of checks without a message in between after which the client sends a ping, … */
@@ -47,9 +64,16 @@ const isFinal = (/** @type {number} */ code) => code >= 4500 && code <= 4999
 /** Whether a problem, or a frame with one, asks the client to come later. */
 const isTooEarly = (/** @type {any} */ problem) =>
   problem.type === "urn:coaty-gateway:problem:rate-limited" && problem.retryAfter > 0
+/** Whether the gateway will accept the same token later: its clock is behind that of the identity provider. */
+const isNotYetValid = (/** @type {any} */ problem) => problem.type === "urn:coaty-gateway:problem:token-not-yet-valid"
 /** Whether the gateway would refuse a token again. */
 const isRefusal = (/** @type {any} */ error) =>
   error instanceof GatewayError && error.status >= 400 && error.status < 500 && !isTooEarly(error)
+/** The status of a refusal of an event stream that passes, although it is one of the client's errors. */
+const passing = [401, 408, 425, 429]
+/** Whether the gateway would refuse an event stream again. With 204, a server asks not to connect again (HTML Standard, 9.2). */
+const isLasting = (/** @type {any} */ error) =>
+  error instanceof GatewayError && (error.status === 204 || error.status >= 400 && error.status < 500 && !passing.includes(error.status))
 
 /** The name of the response event by the name of the request. */
 const responseEvents = { discover: "resolve", query: "retrieve", update: "complete", call: "return" }
@@ -91,15 +115,74 @@ const disconnected = (/** @type {string} */ why) =>
 const unanswered = () =>
   ownProblem("unanswered", "Unanswered", "The gateway did not answer. It refuses frames that it cannot read without naming their id.")
 const busy = (/** @type {string} */ detail) => ownProblem("busy", "Busy", detail)
+const late = (/** @type {string} */ who, /** @type {number} */ timeout) =>
+  ownProblem("timeout", "Timeout", `${who} did not answer within ${timeout} ms.`)
+
+/**
+ * A timer. After a suspend, timers are due before the first message is read: a timer that is much too late fires a little later,
+ * so that it finds what has arrived in the meantime.
+ */
+class Timer {
+  /** @type {ReturnType<typeof setTimeout>} */
+  #timer
+
+  /**
+   * @param {(wasLate: boolean) => void} act
+   * @param {number} delay in milliseconds
+   */
+  constructor(act, delay) {
+    const due = performance.now() + delay
+    this.#timer = setTimeout(() => {
+      if (performance.now() - due <= lateness) act(false)
+      else this.#timer = setTimeout(act, readingTime, true)
+    }, delay)
+  }
+
+  cancel() {
+    clearTimeout(this.#timer)
+  }
+}
+
+/**
+ * Returns what a promise resolves to, unless that takes too long.
+ *
+ * @template T
+ * @param {Promise<T>} promise
+ * @param {number} timeout in milliseconds
+ * @param {string} who does not answer then
+ * @param {AbortSignal} [signal] ends the wait
+ * @returns {Promise<T>}
+ */
+function within(promise, timeout, who, signal) {
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      timer.cancel()
+      signal?.removeEventListener("abort", abort)
+    }
+    const fail = (/** @type {any} */ error) => {
+      end()
+      reject(error)
+    }
+    const abort = () => fail(closed())
+    const timer = new Timer(() => fail(late(who, timeout)), timeout)
+    signal?.addEventListener("abort", abort)
+    promise.then((value) => {
+      end()
+      resolve(value)
+    }, fail)
+  })
+}
 
 /**
  * Returns the current token.
  *
  * @param {import("./client.js").Token | undefined} token
+ * @param {number} [timeout] of a function, in milliseconds
+ * @param {AbortSignal} [signal] ends the wait for a function
  * @returns {Promise<string | undefined>}
  */
-async function current(token) {
-  const value = typeof token === "function" ? await token() : token
+async function current(token, timeout = usualAttempt, signal) {
+  const value = typeof token === "function" ? await within((async () => token())(), timeout, "The token function", signal) : token
   if (value === undefined || typeof value === "string") return value
   throw new TypeError("A token is a string")
 }
@@ -114,6 +197,103 @@ function retryDelay(/** @type {number} */ attempts) {
 function requestedDelay(/** @type {string} */ reason) {
   const delay = /^retry-after=([0-9]{1,9})$/.exec(reason)?.[1]
   return delay === undefined ? undefined : Math.min(Number(delay), longestRequestedDelay)
+}
+
+/**
+ * Returns an option that is a time.
+ *
+ * @param {number | undefined} value
+ * @param {number} usual
+ */
+function time(value, usual) {
+  if (value === undefined) return usual
+  if (value > 0 && value <= longestTimer) return value
+  throw new TypeError("A timeout is a number of milliseconds")
+}
+
+/**
+ * Calls a function when an open connection may be dead: the browser reports that the network is back, or the page is shown again.
+ *
+ * @param {(isNetworkBack: boolean) => void} act
+ * @returns {() => void} a function that ends this
+ */
+function onWake(act) {
+  const page = globalThis.document
+  const back = () => act(true)
+  const shown = () => {
+    if (page?.visibilityState !== "hidden") act(false)
+  }
+  globalThis.addEventListener?.("online", back)
+  globalThis.addEventListener?.("pageshow", shown)
+  page?.addEventListener("visibilitychange", shown)
+  return () => {
+    globalThis.removeEventListener?.("online", back)
+    globalThis.removeEventListener?.("pageshow", shown)
+    page?.removeEventListener("visibilitychange", shown)
+  }
+}
+
+// Exact integers. Not every browser lets a reviver of JSON.parse see the text of a number.
+
+/** Matches the strings and numbers of JSON. The second group matches the colon after the name of a member. */
+const scalars = /("[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*)(\s*:)?/g
+const integer = /^-?(?:0|[1-9]\d*)$/
+
+/**
+ * Parses JSON; client.d.ts documents it. Large integers are marked as strings with a tilde, and strings that begin with a tilde get
+ * another one.
+ *
+ * @param {string} text
+ */
+export function parseExact(text) {
+  // No integer of fewer digits is large.
+  if (!/\d{16}/.test(text)) return JSON.parse(text)
+  const marked = text.replace(scalars, (match, part, colon) => {
+    if (colon) return match
+    if (part[0] === '"') return /^"(?:~|\\u007e)/i.test(part) ? `"~${part.slice(1)}` : part
+    return integer.test(part) && !Number.isSafeInteger(Number(part)) ? `"~${part}"` : part
+  })
+  return JSON.parse(marked, (_, value) => {
+    if (typeof value !== "string" || value[0] !== "~") return value
+    return value[1] === "~" ? value.slice(1) : BigInt(value.slice(1))
+  })
+}
+
+/**
+ * Returns a value as JSON; client.d.ts documents it.
+ *
+ * @param {any} value
+ * @returns {string}
+ */
+export function stringifyExact(value) {
+  // A page may have given BigInt this method, which would write a string.
+  if ("toJSON" in BigInt.prototype) return /** @type {any} */ (written(value))
+  try {
+    return JSON.stringify(value)
+  } catch (error) {
+    // It contains a BigInt, or itself.
+    try {
+      return /** @type {any} */ (written(value))
+    } catch {
+      throw error
+    }
+  }
+}
+
+/**
+ * @param {any} value
+ * @returns {string | undefined} undefined for what JSON leaves out
+ */
+function written(value) {
+  if (typeof value === "bigint") return String(value)
+  if (typeof value?.toJSON === "function") return written(value.toJSON())
+  if (typeof value !== "object" || value === null) return JSON.stringify(value)
+  if (Array.isArray(value)) return `[${Array.from(value, (item) => written(item) ?? "null").join(",")}]`
+  const members = Object.entries(value).flatMap(([name, member]) => {
+    const text = written(member)
+    return text === undefined ? [] : [`${JSON.stringify(name)}:${text}`]
+  })
+  return `{${members.join(",")}}`
 }
 
 /**
@@ -189,7 +369,7 @@ class Stream {
   /** @param {object} members the members of the frame that begins it */
   constructor(members) {
     // A copy, because it is sent again after a reconnect; values that JSON cannot represent throw here.
-    this.members = JSON.parse(JSON.stringify(members))
+    this.members = parseExact(stringifyExact(members))
   }
 
   get isOver() {
@@ -492,16 +672,17 @@ function address(text) {
  * Parses a message of the gateway.
  *
  * @param {string | ArrayBuffer} message
+ * @param {(text: string) => any} parse
  */
-function read(message) {
+function read(message, parse) {
   if (typeof message === "string") {
-    const frame = JSON.parse(message)
+    const frame = parse(message)
     frame.size = message.length
     return frame
   }
   const bytes = new Uint8Array(message)
   const end = bytes.indexOf(10)
-  const frame = JSON.parse(new TextDecoder().decode(bytes.subarray(0, end)))
+  const frame = parse(new TextDecoder().decode(bytes.subarray(0, end)))
   frame.data.octets = bytes.subarray(end + 1)
   frame.size = bytes.length
   return frame
@@ -533,10 +714,28 @@ export class CoatyClient extends EventTarget {
   #attempts = 0
   #silentChecks = 0
   #lastId = 0
+  /** @type {(text: string) => any} */
+  #parse
+  /** Milliseconds between two checks of the connection. */
+  #watchInterval
+  #attemptTimeout
+  /** Ends the waits for the token function. */
+  #attempt = new AbortController()
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #retryTimer
-  /** @type {ReturnType<typeof setInterval> | undefined} */
+  /** @type {Timer | undefined} */
   #watchTimer
+  /**
+   * The id of the ping that must be replied to soon.
+   *
+   * @type {string | undefined}
+   */
+  #probe
+  /** @type {Timer | undefined} */
+  #probeTimer
+  /** Whether a message has arrived since the timer was started. */
+  #hasHeard = false
+  #stopWaking
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #renewalTimer
   /** @type {Map<string, EventStream | ResponseStream>} */
@@ -576,8 +775,11 @@ export class CoatyClient extends EventTarget {
     this.#WebSocket = options.WebSocket ?? globalThis.WebSocket
     if (!this.#WebSocket) throw new TypeError("There is no WebSocket here: pass one as options.WebSocket")
     this.#token = options.token
+    this.#parse = options.exactIntegers ? parseExact : JSON.parse
+    this.#watchInterval = time(options.silenceTimeout, usualSilence) / silentChecksUntilLost
+    this.#attemptTimeout = time(options.attemptTimeout, usualAttempt)
     this.#connect()
-    globalThis.addEventListener?.("online", this.#networkIsBack)
+    this.#stopWaking = onWake((isNetworkBack) => this.#wake(isNetworkBack))
   }
 
   get state() {
@@ -656,7 +858,7 @@ export class CoatyClient extends EventTarget {
       return this.online()
     }
     const connection = this.#connections
-    const value = await current(token)
+    const value = await current(token, this.#attemptTimeout, this.#attempt.signal)
     if (value === undefined) throw new TypeError("There is no token")
     if (connection !== this.#connections || !this.#isOpen) throw offline()
     const reply = await this.#ask({ op: "authenticate", token: value })
@@ -724,13 +926,14 @@ export class CoatyClient extends EventTarget {
 
   /** @param {any} frame */
   #send(frame) {
-    this.#socket?.send(JSON.stringify(frame))
+    this.#socket?.send(stringifyExact(frame))
   }
 
   // The connection
 
   #connect() {
     this.#connections += 1
+    this.#attempt = new AbortController()
     if (typeof this.#token === "function") this.#connectWithToken(this.#connections)
     else this.#openSocket(this.#token)
   }
@@ -739,7 +942,7 @@ export class CoatyClient extends EventTarget {
   async #connectWithToken(connection) {
     // Before the connection opens: the gateway waits only 10 seconds for the token.
     try {
-      const token = await current(this.#token)
+      const token = await current(this.#token, this.#attemptTimeout, this.#attempt.signal)
       if (connection === this.#connections) this.#openSocket(token)
     } catch (error) {
       if (connection === this.#connections) this.#retry(`there is no token: ${/** @type {any} */ (error)?.message ?? error}`)
@@ -755,7 +958,10 @@ export class CoatyClient extends EventTarget {
     const whileCurrent = (/** @type {(event: any) => void} */ act) => (/** @type {any} */ event) => {
       if (socket === this.#socket) act(event)
     }
-    socket.addEventListener("open", whileCurrent(() => this.#opened(token)))
+    socket.addEventListener("open", whileCurrent(() => {
+      this.#watch()
+      this.#opened(token)
+    }))
     socket.addEventListener("message", whileCurrent((event) => this.#received(event.data)))
     socket.addEventListener("close", whileCurrent(({ code, reason }) => {
       const why = reason || `close code ${code}`
@@ -764,7 +970,7 @@ export class CoatyClient extends EventTarget {
     }))
     // A close follows; without a listener node ends the process.
     socket.addEventListener("error", () => {})
-    this.#watchTimer = setInterval(() => this.#check(), watchInterval)
+    this.#watchTimer = new Timer(() => this.#giveUp("the gateway does not answer"), this.#attemptTimeout)
   }
 
   /** @param {string | undefined} token */
@@ -790,7 +996,10 @@ export class CoatyClient extends EventTarget {
     } catch (error) {
       if (socket !== this.#socket) return false
       const { message } = /** @type {Error} */ (error)
-      if (isRefusal(error)) {
+      if (isNotYetValid(error)) {
+        // It asks for a token again before that, because there may be another one.
+        this.#giveUp(message, Math.min(/** @type {any} */ (error).retryAfter ?? longestDelay, longestDelay))
+      } else if (isRefusal(error)) {
         this.#refused(message)
         socket?.close()
       } else {
@@ -817,7 +1026,7 @@ export class CoatyClient extends EventTarget {
   async #renew(failures) {
     const connection = this.#connections
     try {
-      const token = await current(this.#token)
+      const token = await current(this.#token, this.#attemptTimeout, this.#attempt.signal)
       if (connection !== this.#connections || token === undefined) return
       const reply = await this.#ask({ op: "authenticate", token })
       if (connection === this.#connections) this.#planRenewal(reply)
@@ -872,12 +1081,14 @@ export class CoatyClient extends EventTarget {
   /** @param {string | ArrayBuffer} message */
   #received(message) {
     this.#silentChecks = 0
+    this.#hasHeard = true
     let frame
     try {
-      frame = read(message)
+      frame = read(message, this.#parse)
     } catch {
       return
     }
+    if (this.#probe !== undefined && frame.id === this.#probe) return this.#endProbe()
     const stream = this.#streams.get(frame.id)
     if (frame.op === "error" && isTooEarly(frame) && stream instanceof EventStream) return this.#postpone(frame)
     if (frame.id === this.#early[0] && (frame.op === "ok" || frame.op === "error")) {
@@ -919,15 +1130,48 @@ export class CoatyClient extends EventTarget {
     }
   }
 
-  /** Detects a dead connection that was not closed. */
-  #check() {
+  #watch() {
+    this.#watchTimer?.cancel()
+    this.#watchTimer = new Timer((wasLate) => this.#check(wasLate), this.#watchInterval)
+  }
+
+  /**
+   * Detects a dead connection that was not closed.
+   *
+   * @param {boolean} wasLate whether the process or the page was suspended
+   */
+  #check(wasLate) {
     this.#silentChecks += 1
     const hasOpened = this.#socket?.readyState === 1
     if (!hasOpened || this.#silentChecks >= silentChecksUntilLost) return this.#giveUp("the gateway does not answer")
     if (this.#silentChecks === silentChecksUntilPing) this.#send({ op: "ping", id: this.#newId() })
     this.#expireUnanswered()
+    if (wasLate) this.#sendProbe()
     // A connection that lasts resets the delay.
     if (this.#isOpen) this.#attempts = 0
+    this.#watch()
+  }
+
+  /** Sends a ping, and gives the connection up if nothing arrives soon. */
+  #sendProbe() {
+    if (this.#probe !== undefined) return
+    this.#probe = this.#newId()
+    this.#send({ op: "ping", id: this.#probe })
+    this.#awaitReply()
+  }
+
+  #awaitReply() {
+    this.#hasHeard = false
+    this.#probeTimer = new Timer(() => {
+      // The reply comes after what was queued before it.
+      if (this.#hasHeard) this.#awaitReply()
+      else this.#giveUp("the gateway does not answer")
+    }, Math.min(longestProbe, this.#watchInterval))
+  }
+
+  #endProbe() {
+    this.#probe = undefined
+    this.#probeTimer?.cancel()
   }
 
   /** Ends what has had no reply for too long: the gateway refuses frames that it cannot read without an id. */
@@ -945,10 +1189,13 @@ export class CoatyClient extends EventTarget {
     }
   }
 
-  /** @param {string} reason */
-  #giveUp(reason) {
+  /**
+   * @param {string} reason
+   * @param {number} [requested] when to connect again, in milliseconds
+   */
+  #giveUp(reason, requested) {
     const socket = this.#socket
-    this.#retry(reason)
+    this.#retry(reason, requested)
     socket?.close()
     // The WebSocket of node would wait for the other side, and keep the process alive.
     if (socket && "terminate" in socket) /** @type {any} */ (socket).terminate()
@@ -981,7 +1228,7 @@ export class CoatyClient extends EventTarget {
 
   /** @param {string} [reason] */
   #end(reason) {
-    globalThis.removeEventListener?.("online", this.#networkIsBack)
+    this.#stopWaking()
     this.#wantedIdentity?.granted.reject(this.#whyClosed())
     if (this.#state === "online") this.#whenOnline = new Deferred()
     this.#whenOnline.reject(this.#whyClosed())
@@ -1005,7 +1252,9 @@ export class CoatyClient extends EventTarget {
     this.#earlyTimer = undefined
     this.#early = []
     this.#isEarlySent = false
-    clearInterval(this.#watchTimer)
+    this.#watchTimer?.cancel()
+    this.#endProbe()
+    this.#attempt.abort()
     for (const { reject } of this.#unacknowledged.values()) reject(error())
     this.#unacknowledged.clear()
     return socket
@@ -1015,9 +1264,10 @@ export class CoatyClient extends EventTarget {
     return retryDelay(this.#attempts++)
   }
 
-  /** The browser reports that the network is back. */
-  #networkIsBack = () => {
-    if (this.#state === "connecting" && !this.#isOpen) this.#restart("the network has changed")
+  /** @param {boolean} isNetworkBack */
+  #wake(isNetworkBack) {
+    if (this.#isOpen) this.#sendProbe()
+    else if (isNetworkBack) this.#restart("the network has changed")
   }
 
   /**
@@ -1068,31 +1318,149 @@ export async function ticketUrl(stream, token) {
   const value = await current(token)
   if (value === undefined) return url.href
   const headers = { "content-type": "application/json", authorization: `Bearer ${value}` }
-  const response = await fetch(tickets, { method: "POST", headers, credentials: "omit" })
-  const answer = await response.json().catch(() => ({}))
-  if (!response.ok) {
-    const { status, statusText } = response
-    throw new GatewayError({ type: "about:blank", title: statusText || "Refused", ...answer, status })
+  const attempt = new AbortController()
+  try {
+    const request = fetch(tickets, { method: "POST", headers, credentials: "omit", signal: attempt.signal })
+    const response = await within(request, usualAttempt, "The gateway")
+    if (!response.ok) throw await refusal(response)
+    const { ticket } = await within(response.json(), usualAttempt, "The gateway")
+    url.searchParams.set("ticket", ticket)
+    return url.href
+  } catch (error) {
+    attempt.abort()
+    throw error
   }
-  url.searchParams.set("ticket", answer.ticket)
-  return url.href
 }
 
-/** An event source that gets a ticket for each connection; client.d.ts documents each member. */
+/**
+ * Returns a refused request's problem, which may be one of a proxy.
+ *
+ * @param {Response} response
+ * @param {AbortSignal} [signal] ends the wait for the body
+ * @returns {Promise<GatewayError>}
+ */
+async function refusal(response, signal) {
+  const { status, statusText, headers } = response
+  const isJSON = /\bjson\b/.test(headers.get("content-type") ?? "")
+  const answer = isJSON ? await within(response.json(), usualAttempt, "The gateway", signal).catch(() => ({})) : {}
+  const retryAfter = answer?.retryAfter ?? waitOf(headers.get("retry-after"))
+  return new GatewayError({ type: "about:blank", title: statusText || `Status ${status}`, ...answer, status, retryAfter })
+}
+
+/** Returns the milliseconds of a header field `Retry-After`, which has seconds or a date; undefined without one. */
+function waitOf(/** @type {string | null} */ field) {
+  if (field === null) return undefined
+  const wait = /^\d+$/.test(field) ? Number(field) * 1000 : Date.parse(field) - Date.now()
+  return Number.isNaN(wait) ? undefined : Math.max(0, wait)
+}
+
+/** Parses text/event-stream (HTML Standard, 9.2.6). */
+class EventStreamParser {
+  #line = ""
+  #endsWithCR = false
+  #type = ""
+  /** @type {string[]} */
+  #data = []
+  #length = 0
+  #id
+  #handlers
+
+  /**
+   * @param {string} id the last event's id
+   * @param {{event: (type: string, data: string, id: string) => void, retry: (delay: number) => void}} handlers
+   */
+  constructor(id, handlers) {
+    this.#id = id
+    this.#handlers = handlers
+  }
+
+  /**
+   * @param {string} text the next part of the stream
+   * @throws GatewayError if an event is too long
+   */
+  push(text) {
+    if (text === "") return
+    const lines = text.slice(this.#endsWithCR && text[0] === "\n" ? 1 : 0).split(/\r\n|\n|\r/)
+    this.#endsWithCR = text.endsWith("\r")
+    lines[0] = this.#line + lines[0]
+    this.#line = lines.pop() ?? ""
+    for (const line of lines) this.#take(line)
+    if (this.#length + this.#line.length > maximumEventLength) {
+      throw ownProblem("too-large", "Too large", `An event has more than ${maximumEventLength} characters.`)
+    }
+  }
+
+  /** @param {string} line */
+  #take(line) {
+    if (line === "") return this.#end()
+    const colon = line.indexOf(":")
+    const field = colon < 0 ? line : line.slice(0, colon)
+    const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1)
+    // A comment, such as a heartbeat, has no field.
+    switch (field) {
+      case "event":
+        this.#type = value
+        break
+      case "data":
+        this.#data.push(value)
+        this.#length += value.length
+        break
+      case "id":
+        if (!value.includes("\0")) this.#id = value
+        break
+      case "retry":
+        if (/^\d+$/.test(value)) this.#handlers.retry(Number(value))
+        break
+    }
+  }
+
+  #end() {
+    const type = this.#type || "message"
+    const data = this.#data
+    this.#type = ""
+    this.#data = []
+    this.#length = 0
+    if (data.length > 0) this.#handlers.event(type, data.join("\n"), this.#id)
+  }
+}
+
+/** An event stream that reconnects; client.d.ts documents each member. */
 export class CoatyEventSource extends EventTarget {
   #url
   #token
-  #EventSource
-  /** @type {EventSource | undefined} */
-  #source
-  #isClosed = false
+  #silenceTimeout
+  #attemptTimeout
+  /** @type {0 | 1 | 2} */
+  #readyState = 0
+  /** @type {import("./client.js").StreamResponse | undefined} */
+  #response
+  /**
+   * Aborts the current connection; undefined between two attempts.
+   *
+   * @type {AbortController | undefined}
+   */
+  #connection
   #attempts = 0
-  // When the gateway has asked the client to connect again: because it stops, or because the client came too early.
-  /** @type {number | undefined} */
+  /** When the current connection was opened, and when something has arrived last, in milliseconds. */
+  #opened = 0
+  #lastSign = 0
+  /**
+   * When the gateway that stops asks the client to connect again, in milliseconds.
+   *
+   * @type {number | undefined}
+   */
   #requestedDelay
+  #isDelayRequested = false
   #lastEventId = ""
+  /** Whether a connection has begun before. */
+  #hasBegun = false
+  /** Whether the latest token was refused. */
+  #isTokenRefused = false
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #retryTimer
+  /** @type {Timer | undefined} */
+  #watchTimer
+  #stopWaking
 
   /**
    * @param {string | URL} url
@@ -1103,8 +1471,9 @@ export class CoatyEventSource extends EventTarget {
     this.#url = new URL(url, globalThis.location?.href)
     ticketsUrl(this.#url)
     this.#token = options.token
-    this.#EventSource = options.EventSource ?? globalThis.EventSource
-    if (!this.#EventSource) throw new TypeError("There is no EventSource here: pass one as options.EventSource")
+    this.#silenceTimeout = time(options.silenceTimeout, usualSilence)
+    this.#attemptTimeout = time(options.attemptTimeout, usualAttempt)
+    this.#stopWaking = onWake((isNetworkBack) => this.#wake(isNetworkBack))
     this.#connect()
   }
 
@@ -1112,61 +1481,177 @@ export class CoatyEventSource extends EventTarget {
     return this.#url.href
   }
 
-  /** @returns {0 | 1 | 2} */
   get readyState() {
-    return this.#isClosed ? 2 : this.#source?.readyState === 1 ? 1 : 0
+    return this.#readyState
+  }
+
+  get response() {
+    return this.#response
   }
 
   close() {
-    this.#isClosed = true
+    this.#readyState = 2
+    this.#stopWaking()
+    this.#abandon()
+  }
+
+  #abandon() {
+    const connection = this.#connection
+    this.#connection = undefined
     clearTimeout(this.#retryTimer)
-    this.#source?.close()
+    this.#watchTimer?.cancel()
+    connection?.abort()
   }
 
   async #connect() {
-    let url
+    const connection = new AbortController()
+    this.#connection = connection
+    this.#opened = 0
+    let failure
     try {
-      const stream = new URL(this.#url)
-      if (this.#lastEventId) stream.searchParams.set("since", this.#lastEventId)
-      url = await ticketUrl(stream, this.#token)
+      const token = await current(this.#token, this.#attemptTimeout, connection.signal)
+      failure = await this.#receive(connection, await this.#request(token, connection.signal))
     } catch (error) {
-      if (isTooEarly(error)) this.#requestedDelay = Math.min(/** @type {any} */ (error).retryAfter, longestTimer)
-      return this.#failed(error, isRefusal(error))
+      failure = error
     }
-    if (this.#isClosed) return
-    const source = new this.#EventSource(url)
-    this.#source = source
-    source.addEventListener("open", () => {
-      this.#attempts = 0
-      this.dispatchEvent(new Event("open"))
-    })
-    for (const op of ["ok", "event", "gap", "done", "notice", "problem"]) {
-      source.addEventListener(op, (/** @type {any} */ { data, lastEventId }) => {
-        if (this.#isClosed) return
-        if (lastEventId) this.#lastEventId = lastEventId
-        if (op === "notice") this.#requestedDelay = requestedDelay(`retry-after=${read(data).retryAfter}`)
-        this.dispatchEvent(new MessageEvent(op, { data, lastEventId, origin: this.#url.origin }))
-      })
-    }
-    source.addEventListener("error", () => {
-      // It would connect again with the ticket, which is used up.
-      const isRefused = source.readyState === 2
-      source.close()
-      this.#failed(ownProblem("disconnected", "Disconnected", "The event stream has ended."), isRefused)
-    })
+    if (connection === this.#connection) this.#failed(failure)
   }
 
   /**
-   * @param {any} error
-   * @param {boolean} isFinal
+   * @param {string | undefined} token
+   * @param {AbortSignal} signal
    */
-  #failed(error, isFinal) {
-    if (this.#isClosed) return
-    this.#source = undefined
-    if (isFinal) this.#isClosed = true
-    else this.#retryTimer = setTimeout(() => this.#connect(), this.#requestedDelay ?? retryDelay(this.#attempts++))
-    this.#requestedDelay = undefined
-    const event = new Event("error")
-    this.dispatchEvent(Object.assign(event, { error }))
+  async #request(token, signal) {
+    /** @type {Record<string, string>} */
+    const headers = { accept: "text/event-stream" }
+    if (token !== undefined) headers.authorization = `Bearer ${token}`
+    if (this.#lastEventId) headers["last-event-id"] = this.#lastEventId
+    try {
+      return await within(fetch(this.#url, { headers, cache: "no-store", signal }), this.#attemptTimeout, "The gateway", signal)
+    } catch (error) {
+      if (error instanceof GatewayError) throw error
+      // A browser does not tell why; it may be an answer of a proxy without the fields that let a page of another origin read it.
+      const { message, cause } = /** @type {any} */ (error)
+      throw ownProblem("disconnected", "Disconnected", `The gateway can't be reached (${cause?.message || message}).`)
+    }
+  }
+
+  /**
+   * Dispatches what arrives, until the stream ends.
+   *
+   * @param {AbortController} connection
+   * @param {Response} response
+   * @returns {Promise<GatewayError>} why it ended
+   */
+  async #receive(connection, response) {
+    const { status, statusText, headers, body } = response
+    this.#response = { status, statusText, headers }
+    if (status !== 200) return refusal(response, connection.signal)
+    if (!body || !/^text\/event-stream\b/i.test(headers.get("content-type") ?? "")) {
+      return ownProblem("no-stream", "No stream", "The answer is not an event stream. A proxy or a login page may have sent it.")
+    }
+    this.#readyState = 1
+    this.#isTokenRefused = false
+    this.#opened = this.#lastSign = performance.now()
+    this.#watch(this.#silenceTimeout)
+    const canResume = this.#lastEventId !== "" || this.#url.searchParams.has("since")
+    /** @type {GatewayError | undefined} */
+    let problem
+    const parser = new EventStreamParser(this.#lastEventId, {
+      retry: (delay) => { this.#requestedDelay = Math.min(delay, longestRequestedDelay) },
+      event: (type, data, id) => {
+        // A listener may have closed it.
+        if (connection !== this.#connection) return
+        this.#lastEventId = id
+        if (type === "problem") problem = problemOf(data)
+        this.#dispatch(type, data)
+        if (type !== "ok" || connection !== this.#connection) return
+        // Without a cursor the stream starts again, and changes in between are unknown.
+        if (this.#hasBegun && !canResume) this.#dispatch("gap", '{"op":"gap","dropped":null,"where":"client"}')
+        this.#hasBegun = true
+      },
+    })
+    this.dispatchEvent(new Event("open"))
+    const decoder = new TextDecoder()
+    const reader = body.getReader()
+    try {
+      while (connection === this.#connection) {
+        const { value, done } = await reader.read()
+        if (done) break
+        this.#lastSign = performance.now()
+        parser.push(decoder.decode(value, { stream: true }))
+      }
+    } catch (error) {
+      if (error instanceof GatewayError) throw error
+    }
+    return problem ?? ownProblem("disconnected", "Disconnected", "The event stream has ended.")
+  }
+
+  /**
+   * @param {string} type
+   * @param {string} data
+   */
+  #dispatch(type, data) {
+    this.dispatchEvent(new MessageEvent(type, { data, lastEventId: this.#lastEventId, origin: this.#url.origin }))
+  }
+
+  /**
+   * Gives the connection up if nothing arrives.
+   *
+   * @param {number} limit milliseconds after the last arrival; the gateway sends heartbeats
+   */
+  #watch(limit) {
+    this.#watchTimer?.cancel()
+    const sign = this.#lastSign
+    const rest = sign + limit - performance.now()
+    this.#watchTimer = new Timer(() => {
+      if (this.#lastSign !== sign) this.#watch(this.#silenceTimeout)
+      else this.#failed(ownProblem("disconnected", "Disconnected", "The gateway has sent no heartbeat."))
+    }, Math.max(rest, readingTime))
+  }
+
+  /** @param {boolean} isNetworkBack */
+  #wake(isNetworkBack) {
+    if (this.#readyState === 1) return this.#watch(Math.min(this.#silenceTimeout, heartbeatInterval + heartbeatDelay))
+    if (!isNetworkBack || this.#isDelayRequested) return
+    this.#abandon()
+    this.#attempts = 0
+    this.#connect()
+  }
+
+  /** @param {any} error */
+  #failed(error) {
+    const wasTokenRefused = this.#isTokenRefused
+    this.#isTokenRefused = error instanceof GatewayError && error.status === 401 && !isNotYetValid(error)
+    // A function may return another token.
+    const isTokenUseless = this.#isTokenRefused && (wasTokenRefused || typeof this.#token !== "function")
+    /** @type {number | undefined} */
+    let delay
+    if (isLasting(error) || isTokenUseless || error?.type === "urn:coaty-client:problem:too-large") {
+      this.close()
+    } else {
+      this.#abandon()
+      this.#readyState = 0
+      if (this.#opened > 0 && performance.now() - this.#opened >= steadyTime) this.#attempts = 0
+      const limit = isNotYetValid(error) ? longestDelay : longestRetryAfter
+      const wait = error?.retryAfter > 0 ? Math.min(error.retryAfter, limit) : this.#requestedDelay
+      this.#isDelayRequested = wait !== undefined
+      delay = Math.max(wait ?? 0, retryDelay(this.#attempts++))
+      this.#requestedDelay = undefined
+      this.#retryTimer = setTimeout(() => {
+        this.#isDelayRequested = false
+        this.#connect()
+      }, delay)
+    }
+    this.dispatchEvent(Object.assign(new Event("error"), { error, delay }))
+  }
+}
+
+/** Returns the problem of a frame `problem`; undefined if it can't be read. */
+function problemOf(/** @type {string} */ data) {
+  try {
+    return new GatewayError(JSON.parse(data))
+  } catch {
+    return undefined
   }
 }

@@ -13,4 +13,6 @@ export const makesError: new (problem: declared.Problem) => Public<declared.Gate
 export const stream: Public<declared.CoatyEventSource> = {} as module.CoatyEventSource
 export const makesStream: new (url: string | URL, options?: declared.EventSourceOptions) => Public<declared.CoatyEventSource> =
   module.CoatyEventSource
+export const parseExact: typeof declared.parseExact = module.parseExact
+export const stringifyExact: typeof declared.stringifyExact = module.stringifyExact
 export const ticketUrl: typeof declared.ticketUrl = module.ticketUrl

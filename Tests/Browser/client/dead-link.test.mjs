@@ -1,8 +1,9 @@
 // Tests that wait for the client's own timeouts. The timeouts are long, so the tests run concurrently.
 
 import assert from "node:assert/strict"
+import { once } from "node:events"
 import { describe, test } from "node:test"
-import { Broker, connect, Gateway, next, object, Proxy, state, within } from "./support.mjs"
+import { Broker, CoatyEventSource, connect, Gateway, next, object, Proxy, state, within } from "./support.mjs"
 
 describe("A connection that stops forwarding", { concurrency: true }, () => {
   test("is detected, and no events are dropped", async (t) => {
@@ -57,6 +58,33 @@ describe("A connection that stops forwarding", { concurrency: true }, () => {
     await within(pings.promise, "pong")
     await client.publish({ event: "deadvertise", data: { objectIds: [object().objectId] } })
     await state(client, "online")
+  })
+
+  test("is detected by an event stream, and no events are dropped", async (t) => {
+    const gateway = await Gateway.start(t, await Broker.start(t))
+    const proxy = await Proxy.start(t, gateway.port)
+    const source = new CoatyEventSource(`${proxy.url}/v1/sse/channel?channelId=news`)
+    t.after(() => source.close())
+    await within(once(source, "ok"), "ok")
+    const error = once(source, "error")
+    const event = once(source, "event")
+    proxy.goDead()
+    await gateway.post("/v1/channel/news", { object: object({ number: 1 }) })
+    assert.equal((await within(error, "error"))[0].error.type, "urn:coaty-client:problem:disconnected")
+    assert.equal(JSON.parse((await within(event, "event"))[0].data).data.object.number, 1)
+  })
+
+  test("is distinguished from an idle event stream", async (t) => {
+    const gateway = await Gateway.start(t, await Broker.start(t))
+    // The limit of a page that was shown again: a heartbeat must arrive in it.
+    const source = new CoatyEventSource(`${gateway.url}/v1/sse/channel?channelId=news`, { silenceTimeout: 20_000 })
+    t.after(() => source.close())
+    const errors = []
+    source.addEventListener("error", (event) => errors.push(event))
+    await within(once(source, "ok"), "ok")
+    await new Promise((resolve) => setTimeout(resolve, 45_000))
+    assert.deepEqual(errors, [])
+    assert.equal(source.readyState, 1)
   })
 
   test("does not leave publications and requests pending if the gateway can't read their frames", async (t) => {

@@ -1,10 +1,8 @@
 // Clients that exceed their rate limits.
 
 import assert from "node:assert/strict"
-import { once } from "node:events"
-import { createServer } from "node:http"
 import { test } from "node:test"
-import { Broker, CoatyEventSource, connect, Gateway, next, object, Proxy, recording, scriptedGateway, state, within } from "./support.mjs"
+import { Broker, connect, Gateway, next, object, Proxy, recording, scriptedGateway, state, within } from "./support.mjs"
 
 const configuration = `
 access:
@@ -88,25 +86,4 @@ test("Refused publications report `retryAfter`", async (t) => {
   const published = client.publish({ event: "channel", channelId: "c", data: { object: object() } })
   gateway.send({ op: "error", id: (await gateway.received()).id, ...rateLimited })
   await assert.rejects(within(published, "refusal"), { status: 429, retryAfter: 50 })
-})
-
-test("An event source requests its ticket again after `retryAfter`", async (t) => {
-  const times = []
-  const server = createServer((request, response) => {
-    times.push(Date.now())
-    const [status, body] = times.length === 1 ? [429, { ...rateLimited, retryAfter: 1500 }] : [403, { type: "t", title: "Forbidden" }]
-    response.writeHead(status, { "content-type": "application/problem+json" }).end(JSON.stringify(body))
-  })
-  server.listen(0, "127.0.0.1")
-  await once(server, "listening")
-  t.after(() => server.close())
-  const url = `http://127.0.0.1:${server.address().port}/v1/sse/channel?channelId=c`
-  const source = new CoatyEventSource(url, { token: "coaty_secret", EventSource: class extends EventTarget {} })
-  t.after(() => source.close())
-  const [{ error }] = await within(once(source, "error"), "error")
-  assert.equal(error.retryAfter, 1500)
-  assert.equal(source.readyState, 0)
-  await within(once(source, "error"), "refusal")
-  assert.ok(times[1] - times[0] >= 1490)
-  assert.equal(source.readyState, 2)
 })

@@ -3,6 +3,7 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { createServer } from "node:http"
 import { createRequire } from "node:module"
 import net from "node:net"
 import { tmpdir } from "node:os"
@@ -12,7 +13,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { CoatyClient } from "../../../Sources/CoatyGateway/Console/client.js"
 
 export const { WebSocket, WebSocketServer } = createRequire(import.meta.url)("ws")
-export { CoatyClient, CoatyEventSource, GatewayError, ticketUrl } from "../../../Sources/CoatyGateway/Console/client.js"
+export { CoatyClient, CoatyEventSource, GatewayError, parseExact, stringifyExact, ticketUrl } from "../../../Sources/CoatyGateway/Console/client.js"
 
 /** The longest wait for anything, in milliseconds. It is generous, for busy machines. */
 export const maximumWait = 60_000
@@ -309,4 +310,38 @@ export function sharedGateway(take) {
   after(async () => {
     for (const end of ends) await end()
   })
+}
+
+/** Starts an HTTP server that answers each request as the test says. `received()` returns the next request with its response. */
+export async function scriptedServer(t) {
+  const requests = []
+  const waiting = []
+  const server = createServer((request, response) => {
+    const taker = waiting.shift()
+    if (taker) taker({ request, response })
+    else requests.push({ request, response })
+  })
+  await once(server.listen(0, "127.0.0.1"), "listening")
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return {
+    url: `http://127.0.0.1:${server.address().port}`,
+    received: () => within(requests.length > 0 ? requests.shift() : new Promise((resolve) => waiting.push(resolve)), "request"),
+  }
+}
+
+/** Replaces the window and the document of a browser during a test. Returns them. */
+export function fakePage(t) {
+  const page = { window: new EventTarget(), document: Object.assign(new EventTarget(), { visibilityState: "visible" }) }
+  globalThis.addEventListener = page.window.addEventListener.bind(page.window)
+  globalThis.removeEventListener = page.window.removeEventListener.bind(page.window)
+  globalThis.document = page.document
+  t.after(() => {
+    delete globalThis.addEventListener
+    delete globalThis.removeEventListener
+    delete globalThis.document
+  })
+  return page
 }

@@ -1,4 +1,4 @@
-// Tokens on WebSockets, and tickets of event streams.
+// Tokens on WebSockets, and tickets.
 
 import assert from "node:assert/strict"
 import { createHash, generateKeyPairSync, sign } from "node:crypto"
@@ -8,7 +8,7 @@ import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { test } from "node:test"
-import { Broker, CoatyEventSource, connect, Gateway, next, object, scriptedGateway, state, ticketUrl, within } from "./support.mjs"
+import { Broker, connect, Gateway, next, object, scriptedGateway, state, ticketUrl, within } from "./support.mjs"
 
 const unauthorized = { type: "urn:coaty-gateway:problem:unauthorized", title: "Unauthorized", status: 401, detail: "Wrong token." }
 const refused = { type: "urn:coaty-client:problem:refused", status: 0 }
@@ -230,7 +230,7 @@ test("Withheld responses are reported", async (t) => {
   assert.equal(responses.filtered, true)
 })
 
-// Event streams
+// Tickets
 
 /** Starts a server that issues the tickets 1, 2, …. `answer` replaces its answer. */
 async function ticketServer(t) {
@@ -247,37 +247,6 @@ async function ticketServer(t) {
   return tickets
 }
 
-/** An EventSource that a test controls. */
-class ScriptedSource extends EventTarget {
-  static created = []
-  static waiting = []
-  readyState = 0
-  constructor(url) {
-    super()
-    this.url = new URL(url)
-    const taker = ScriptedSource.waiting.shift()
-    if (taker) taker(this)
-    else ScriptedSource.created.push(this)
-  }
-  static next() {
-    return within(ScriptedSource.created.shift() ?? new Promise((resolve) => ScriptedSource.waiting.push(resolve)), "event source")
-  }
-  open() {
-    this.readyState = 1
-    this.dispatchEvent(new Event("open"))
-  }
-  deliver(op, data, lastEventId = "") {
-    this.dispatchEvent(new MessageEvent(op, { data: JSON.stringify(data), lastEventId }))
-  }
-  fail(readyState) {
-    this.readyState = readyState
-    this.dispatchEvent(new Event("error"))
-  }
-  close() {
-    this.readyState = 2
-  }
-}
-
 test("A ticket replaces the token in the URL of a stream", async (t) => {
   const tickets = await ticketServer(t)
   assert.equal(await ticketUrl(`${tickets.url}/v1/sse/channel?channelId=a%20b`, "s"), `${tickets.url}/v1/sse/channel?channelId=a+b&ticket=1`)
@@ -291,61 +260,6 @@ test("A ticket replaces the token in the URL of a stream", async (t) => {
   await assert.rejects(ticketUrl(`${tickets.url}/v1/objects`, "s"), TypeError)
   tickets.answer = { status: 401, body: unauthorized }
   await assert.rejects(ticketUrl(socket, "s"), { name: "GatewayError", status: 401, message: "Wrong token." })
-})
-
-test("An event stream gets a ticket for each connection, and resumes", async (t) => {
-  const tickets = await ticketServer(t)
-  const url = `${tickets.url}/v1/sse/channel?channelId=news`
-  const stream = new CoatyEventSource(url, { token: "s", EventSource: ScriptedSource })
-  t.after(() => stream.close())
-  const seen = []
-  for (const type of ["open", "ok", "event", "problem", "error"]) {
-    stream.addEventListener(type, ({ data, error }) => seen.push(data ? `${type} ${data}` : error ? `${type} ${error.message}` : type))
-  }
-  const first = await ScriptedSource.next()
-  assert.equal(first.url.href, `${url}&ticket=1`)
-  assert.equal(stream.url, url)
-  assert.equal(stream.readyState, 0)
-  first.open()
-  assert.equal(stream.readyState, 1)
-  first.deliver("ok", {}, "c-1")
-  first.deliver("event", { n: 1 }, "c-2")
-  first.deliver("problem", { n: 2 })
-  first.fail(0)
-  assert.equal(first.readyState, 2)
-  assert.equal(stream.readyState, 0)
-  const second = await ScriptedSource.next()
-  assert.equal(second.url.href, `${url}&since=c-2&ticket=2`)
-  assert.deepEqual(seen, ["open", "ok {}", 'event {"n":1}', 'problem {"n":2}', "error The event stream has ended."])
-  stream.close()
-  assert.equal(second.readyState, 2)
-  assert.equal(stream.readyState, 2)
-})
-
-test("An event stream ends if the gateway refuses the token or the stream", async (t) => {
-  const tickets = await ticketServer(t)
-  const options = { token: "s", EventSource: ScriptedSource }
-  const failed = (stream) => within(once(stream, "error"), "error")
-  const stream = new CoatyEventSource(`${tickets.url}/v1/sse/deadvertise`, options)
-  const source = await ScriptedSource.next()
-  const error = failed(stream)
-  source.fail(2)
-  await error
-  assert.equal(stream.readyState, 2)
-
-  tickets.answer = { status: 401, body: unauthorized }
-  const other = new CoatyEventSource(`${tickets.url}/v1/sse/deadvertise`, options)
-  assert.equal((await failed(other))[0].error.status, 401)
-  assert.equal(other.readyState, 2)
-
-  tickets.answer = { status: 503, body: {} }
-  const third = new CoatyEventSource(`${tickets.url}/v1/sse/deadvertise`, options)
-  await failed(third)
-  tickets.answer = undefined
-  assert.equal(third.readyState, 0)
-  await ScriptedSource.next()
-  third.close()
-  assert.throws(() => new CoatyEventSource(`${tickets.url}/v1/status`, options), TypeError)
 })
 
 // The real gateway

@@ -2,17 +2,19 @@
 import {
   type Abortable, type ClientOptions, type ClientState, CoatyClient, CoatyEventSource, type CoatyObject, type Condition,
   type Delivery, type EndReason, type EventFrame, type EventSourceOptions, type Expression, type GapFrame, GatewayError, type Identity,
-  type Observation, type Octets, type OtherProperty, type Problem, type Property, type Publication, type Request, type RequestEventName,
+  type Observation, type Octets, type OtherProperty, parseExact, type Problem, type Property, type Publication, type Request, type RequestEventName,
   type RequestOptions, type RespondTo, type ResponseEventName, type ResponseFrame, type Responses, type StateDetail,
-  type SubscribeOptions, type Subscription, ticketUrl, type Token, type TrafficEventName,
+  type StreamErrorEvent, type StreamResponse, stringifyExact, type SubscribeOptions, type Subscription, ticketUrl, type Token,
+  type TrafficEventName,
 } from "./client.js"
 
 const token: Token = async () => "coaty_secret"
-const options: ClientOptions = { WebSocket, token }
+const options: ClientOptions = { WebSocket, token, exactIntegers: true, silenceTimeout: 20_000, attemptTimeout: 5_000 }
+const written: string = stringifyExact({ count: 2n ** 53n, text: parseExact("[1]") })
 const client = new CoatyClient(new URL("http://127.0.0.1:8080"), options)
 new CoatyClient().close()
 const state: ClientState = client.state
-const changed = ({ detail }: CustomEvent<StateDetail>) => console.log(detail.state, detail.reason, detail.delay, state)
+const changed = ({ detail }: CustomEvent<StateDetail>) => console.log(detail.state, detail.reason, detail.delay, state, written)
 client.addEventListener("statechange", changed, { once: true })
 client.removeEventListener("statechange", changed)
 client.addEventListener("other", (event: Event) => event.type)
@@ -133,9 +135,12 @@ async function publish(): Promise<void> {
 
 async function stream(): Promise<void> {
   await client.authenticate("coaty_secret")
-  const options: EventSourceOptions = { token: () => undefined, EventSource }
+  const options: EventSourceOptions = { token: () => undefined, silenceTimeout: 20_000, attemptTimeout: 5_000 }
   const source = new CoatyEventSource(new URL("http://127.0.0.1:8080/v1/sse/deadvertise"), options)
-  source.addEventListener("event", (event) => console.log(event instanceof MessageEvent && event.data))
+  source.addEventListener("event", (event) => console.log(JSON.parse(event.data), event.lastEventId))
+  source.addEventListener("error", (event: StreamErrorEvent) => console.log(event.error.status, event.error.retryAfter, event.delay))
+  const response: StreamResponse | undefined = source.response
+  console.log(response?.status, response?.statusText, response?.headers.get("x-request-id"))
   const state: 0 | 1 | 2 = source.readyState
   console.log(state, source.url, await ticketUrl(source.url, token))
   source.close()
