@@ -15,13 +15,16 @@ extension HTTPServer {
         /// Returns whether the connection of a response that begins now is used for further requests. If not, the
         /// response has `Connection: close`. Called on the server's threads, which it must not block.
         public var keepsConnections: @Sendable () -> Bool = { true }
-        /// The time, in whole seconds, after which a connection without progress is closed: while it is idle, or during
-        /// a request or a response. Suspended requests and streams with nothing to send are excluded.
+        /// The time, in whole seconds, after which a connection without progress during a request or a response is
+        /// closed. Suspended requests and streams with nothing to send are excluded. It is checked four times in this
+        /// period and in ``requestTimeout``, at most once a second.
         public var connectionTimeout = 30
+        /// The time, in whole seconds, for which a connection without a request is kept, at least
+        /// ``connectionTimeout``. Responses of HTTP/1.1 announce it in `Keep-Alive`.
+        public var keepAliveTimeout = 150
         /// Maximum time of a request, in whole seconds, from its first byte to the end of its body, however many bytes
         /// arrive; after that, its connection is closed without an answer. The time from the opening of the connection
-        /// to its first byte counts. A later request on a connection may take up to ``connectionTimeout`` longer. Late
-        /// requests are detected four times in this period, at most once a second.
+        /// to its first byte counts. A later request on a connection may take longer by the time between two checks.
         public var requestTimeout = 60
         /// Maximum number of suspended requests; further ones get 503.
         public var maximumPending = 4096
@@ -46,6 +49,9 @@ extension HTTPServer {
 
         /// Creates the default configuration.
         public init() {}
+
+        /// The announced time for which an idle connection is kept, in seconds.
+        var announcedKeepAlive: Int { max(1, keepAliveTimeout, connectionTimeout) }
 
         /// libmicrohttpd's memory for one connection, in bytes. It contains the head twice while the buffer grows, 72
         /// bytes for each header field and query item, and the head of the response.

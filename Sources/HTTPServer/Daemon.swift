@@ -12,7 +12,8 @@ func startDaemon(_ configuration: HTTPServer.Configuration, _ processor: Request
     var options = cmhd_configuration(
         threads: UInt32(threads),
         connection_limit: UInt32(threads * (configuration.connectionLimit + spareConnections)),
-        connection_timeout: UInt32(max(1, configuration.connectionTimeout)),
+        // A client that keeps exactly to the announced time must not meet the close.
+        connection_timeout: UInt32(configuration.announcedKeepAlive + 1),
         connection_memory: configuration.connectionMemory,
         handler: handleAccess,
         completed: handleCompletion,

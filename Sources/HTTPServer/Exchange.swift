@@ -46,6 +46,8 @@ final class Exchange {
     /// Whether libmicrohttpd sends a body of unknown length in chunks: HTTP/1.1. A client of HTTP/1.0 gets the end of
     /// the connection as the end of the body.
     let understandsChunks: Bool
+    /// Whether the connection is kept after the response, unless the server closes it.
+    let keepsConnection: Bool
     /// Number of expected bytes, if known.
     private let declaredLength: UInt64
     /// Number of received bytes of the body, including discarded ones.
@@ -63,7 +65,8 @@ final class Exchange {
         budget: (any HTTPServer.ByteBudget)?,
         identity: RequestIdentity?,
         declaredLength: UInt64,
-        understandsChunks: Bool
+        understandsChunks: Bool,
+        keepsConnection: Bool
     ) {
         self.phase = phase
         self.endpoint = endpoint
@@ -76,6 +79,7 @@ final class Exchange {
         self.identity = identity
         self.declaredLength = declaredLength
         self.understandsChunks = understandsChunks
+        self.keepsConnection = keepsConnection
         body = InboundBody(budget: budget)
     }
 

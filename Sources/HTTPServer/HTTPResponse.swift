@@ -1,4 +1,5 @@
 import CMicroHTTPD
+import Synchronization
 
 /// An immutable response. It is built once and may answer any number of requests, from any thread: sending a constant
 /// response has no additional cost.
@@ -38,9 +39,18 @@ public final class HTTPResponse: Sendable {
     private let headers: [(name: String, value: String)]
     private let body: Body
 
-    /// libmicrohttpd's response. Invariant: it is not changed after `init`, except that sending changes its reference
-    /// count, under a lock of libmicrohttpd. `nil` if memory ran out; such a response closes the connection.
-    nonisolated(unsafe) let raw: OpaquePointer?
+    /// Whether the connection ends after this response.
+    private let closes: Bool
+
+    /// libmicrohttpd's response, with the value of `Keep-Alive`. Invariant: neither is changed once it is set, except
+    /// that sending changes the reference count, under a lock of libmicrohttpd.
+    private struct Constant: @unchecked Sendable {
+        let keepAlive: String?
+        let raw: OpaquePointer
+    }
+
+    /// The response without additional fields, once it was sent.
+    private let constant = Mutex<Constant?>(nil)
 
     /// Creates a response.
     ///
@@ -70,8 +80,46 @@ public final class HTTPResponse: Sendable {
         self.status = status
         self.headers = headers
         self.body = body
-        raw = body.makeResponse()
-        if let raw { addHeaders(headers, to: raw) }
+        closes = headers.contains(where: isClose)
+    }
+
+    /// Calls a function with libmicrohttpd's response.
+    ///
+    /// - Parameters:
+    ///   - more: additional header fields.
+    ///   - keepAlive: the value of `Keep-Alive`, unless the connection ends after the response.
+    /// - Returns: nil if memory runs out.
+    func withRaw<Result>(
+        adding more: [(name: String, value: String)],
+        keepAlive: String?,
+        _ body: (OpaquePointer) -> Result
+    ) -> Result? {
+        let keepAlive = closes || more.contains(where: isClose) ? nil : keepAlive
+        let new = more.filter { field in !headers.contains { $0 == field } }
+        if new.isEmpty, let raw = constantRaw(keepAlive) { return withExtendedLifetime(self) { body(raw) } }
+        guard let raw = makeRaw(new, keepAlive) else { return nil }
+        defer { MHD_destroy_response(raw) }
+        return body(raw)
+    }
+
+    /// Returns the response without additional fields, which is made once; nil if it was made with another value of
+    /// `Keep-Alive`.
+    private func constantRaw(_ keepAlive: String?) -> OpaquePointer? {
+        constant.withLock { constant in
+            if constant == nil {
+                constant = makeRaw([], keepAlive).map { Constant(keepAlive: keepAlive, raw: $0) }
+            }
+            nonisolated(unsafe) let raw = constant?.keepAlive == keepAlive ? constant?.raw : nil
+            return raw
+        }
+    }
+
+    private func makeRaw(_ more: [(name: String, value: String)], _ keepAlive: String?) -> OpaquePointer? {
+        guard let raw = body.makeResponse() else { return nil }
+        addHeaders(headers, to: raw)
+        addHeaders(more, to: raw)
+        if let keepAlive { _ = MHD_add_response_header(raw, "Keep-Alive", keepAlive) }
+        return raw
     }
 
     /// Returns a response with the same body and additional header fields; fields that it already has are skipped.
@@ -82,8 +130,13 @@ public final class HTTPResponse: Sendable {
     }
 
     deinit {
-        if let raw { MHD_destroy_response(raw) }
+        if let constant = constant.withLock(\.self) { MHD_destroy_response(constant.raw) }
     }
+}
+
+/// Returns whether a header field ends the connection.
+private func isClose(_ field: (name: String, value: String)) -> Bool {
+    field.name == "Connection" && field.value == "close"
 }
 
 /// Adds header fields to a response of libmicrohttpd before it is first used.

@@ -3,12 +3,12 @@ import Glibc
 import Synchronization
 
 /// Cuts the connections of clients that take too long to send a request, even if single bytes keep the connection from
-/// being idle: libmicrohttpd limits only the time without progress.
+/// being idle, and of those that make no progress during a request or a response.
 ///
-/// libmicrohttpd does not report when the first byte of a request arrives. On a kept-alive connection, it arrives
-/// within ``HTTPServer/Configuration/connectionTimeout`` after the end of the last response, or the connection is
-/// closed as idle. Therefore the deadline of such a request is later by that time, so that neither idle connections nor
-/// requests in time are affected.
+/// libmicrohttpd limits only the time without progress, by one time for all connections. (It visits each connection
+/// with another time whenever it waits for events.) This is the time for which idle connections are kept, which is too
+/// long for the others. It does not report when the first byte of a request arrives, either: on a kept-alive
+/// connection, the checks ask the kernel for it, and the time of the request begins with the check that notices it.
 final class RequestDeadlines: Sendable {
     /// One open connection.
     final class Connection: Sendable {
@@ -17,15 +17,24 @@ final class RequestDeadlines: Sendable {
         let peer: String
         /// See ``HTTPRequestHead/connectionContext``.
         let context: (any Sendable & AnyObject)?
-        /// When the body of the request must be complete, in milliseconds of `now()`; `Int.max` if none is expected.
+        /// When the body of the request must be complete, in milliseconds of `now()`; `Int.max` if none is expected,
+        /// ``untimed`` while no byte of a further request is known to have arrived.
         private let deadline: Atomic<Int>
         /// Since when no request is being answered, in milliseconds of `now()`; `Int.max` while one is being answered.
         /// In the future for a new connection.
         private let idleSince: Atomic<Int>
         /// Whether it was cut in favour of a new connection. Written with the lock of `connections` held.
         fileprivate let isCut = Atomic(false)
-        /// Maximum time from the end of a response to the end of the next request's body, in milliseconds.
-        private let timeoutAfterResponse: Int
+        /// Whether libmicrohttpd sends a response.
+        private let isSending = Atomic(false)
+        /// The bytes that the client had not read at the last check, and when they last changed. Used by the checks, with
+        /// the lock of `connections` held.
+        nonisolated(unsafe) private var unread: (mark: UInt64, since: Int)?
+        /// Maximum time to send a request, in milliseconds.
+        private let timeout: Int
+        private static let untimed = Int.max - 1
+        /// The accuracy of the times in milliseconds: those of the kernel and of `now()` differ by some.
+        private static let accuracy = 20
         /// See ``HTTPRequestHead/connectionState``. Invariant: only the thread of the connection uses it, while it
         /// reads a head.
         nonisolated(unsafe) var state: (any Sendable & AnyObject)?
@@ -34,26 +43,39 @@ final class RequestDeadlines: Sendable {
             descriptor: Int32,
             peer: String,
             context: (any Sendable & AnyObject)?,
-            timeout: Int,
-            timeoutAfterResponse: Int
+            timeout: Int
         ) {
             self.descriptor = descriptor
             self.peer = peer
             self.context = context
             idleSince = Atomic(now() + RequestDeadlines.firstRequestTime)
             deadline = Atomic(now() + timeout)
-            self.timeoutAfterResponse = timeoutAfterResponse
+            self.timeout = timeout
         }
 
         /// Called when the head of a request is complete.
-        func requestBegins() { idleSince.store(.max, ordering: .relaxed) }
+        func requestBegins() {
+            idleSince.store(.max, ordering: .relaxed)
+            if deadline.load(ordering: .relaxed) == Self.untimed {
+                // A check may have set it at this moment, which then counts.
+                _ = deadline.compareExchange(
+                    expected: Self.untimed,
+                    desired: now() + timeout,
+                    ordering: .relaxed
+                )
+            }
+        }
 
         /// Called when the request is complete or no longer read.
         func answerBegins() { deadline.store(.max, ordering: .relaxed) }
 
+        /// Called when libmicrohttpd sends the response.
+        func sendingBegins() { isSending.store(true, ordering: .relaxed) }
+
         /// Called when an answer is sent, and the next request may arrive.
         func answerEnds() {
-            deadline.store(now() + timeoutAfterResponse, ordering: .relaxed)
+            isSending.store(false, ordering: .relaxed)
+            deadline.store(Self.untimed, ordering: .relaxed)
             idleSince.store(now(), ordering: .relaxed)
         }
 
@@ -64,6 +86,48 @@ final class RequestDeadlines: Sendable {
         }
 
         fileprivate func isLate(_ time: Int) -> Bool { deadline.load(ordering: .relaxed) <= time }
+
+        /// Returns whether the client has made no progress for a time, in milliseconds, during a request or a response.
+        fileprivate func hasStalled(for limit: Int, _ time: Int) -> Bool {
+            if isSending.load(ordering: .relaxed) { return hasStalledReading(for: limit, time) }
+            unread = nil
+            let end = deadline.load(ordering: .relaxed)
+            guard end != .max, let lastReception = lastReception(time) else { return false }
+            if end == Self.untimed {
+                noteReception(lastReception, time)
+                return false
+            }
+            // After a pause of the process, the bytes may still be unread.
+            return lastReception <= time - limit && !SocketProgress.hasUnreadBytes(descriptor)
+        }
+
+        /// Begins the time of a request if one of its bytes has arrived.
+        private func noteReception(_ reception: Int, _ time: Int) {
+            let since = idleSince.load(ordering: .relaxed)
+            guard since < reception - Self.accuracy,
+                deadline.compareExchange(expected: Self.untimed, desired: time + timeout, ordering: .relaxed).exchanged,
+                idleSince.load(ordering: .relaxed) != since
+            else { return }
+            // The request was answered at this moment.
+            _ = deadline.compareExchange(expected: time + timeout, desired: Self.untimed, ordering: .relaxed)
+        }
+
+        /// Returns when the last bytes of the client arrived, in milliseconds of `now()`; nil if it is not known.
+        private func lastReception(_ time: Int) -> Int? {
+            SocketProgress.silence(of: descriptor).map { time - $0 } ?? (context as? any ReceptionClock)?.lastReception
+        }
+
+        private func hasStalledReading(for limit: Int, _ time: Int) -> Bool {
+            guard let mark = SocketProgress.unreadMark(of: descriptor) else {
+                unread = nil
+                return false
+            }
+            guard let unread, unread.mark == mark else {
+                unread = (mark, time)
+                return false
+            }
+            return unread.since <= time - limit
+        }
     }
 
     private struct State {
@@ -97,9 +161,9 @@ final class RequestDeadlines: Sendable {
         connectionTimeout = max(1, configuration.connectionTimeout)
     }
 
-    /// Starts the checks for late requests.
+    /// Starts the checks for late requests and stalled clients.
     func start() {
-        let milliseconds = max(1000, requestTimeout * 1000 / 4)
+        let milliseconds = max(1000, min(requestTimeout, connectionTimeout) * 1000 / 4)
         timer.withLock { timer in
             let source = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "HTTPServer.RequestDeadlines"))
             source.schedule(
@@ -127,8 +191,7 @@ final class RequestDeadlines: Sendable {
             descriptor: descriptor,
             peer: peer,
             context: context,
-            timeout: requestTimeout * 1000,
-            timeoutAfterResponse: (connectionTimeout + requestTimeout) * 1000
+            timeout: requestTimeout * 1000
         )
         connections.withLock { $0.open[descriptor] = connection }
         return connection
@@ -183,11 +246,12 @@ final class RequestDeadlines: Sendable {
         return idle.prefix(maximumCandidates).reversed()
     }
 
-    /// Shuts down the sockets of late clients; their threads then treat them as closed by the client.
+    /// Shuts down the sockets of late and stalled clients; their threads then treat them as closed by the client.
     private func cutLate() {
         let time = now()
         connections.withLock { connections in
-            for connection in connections.open.values where connection.isLate(time) {
+            for connection in connections.open.values
+            where connection.isLate(time) || connection.hasStalled(for: connectionTimeout * 1000, time) {
                 shutdown(connection.descriptor, Int32(SHUT_RDWR))
             }
         }

@@ -12,6 +12,8 @@ struct RequestHead {
     private(set) var expectsContinue = false
     /// Whether the client requests an upgrade to WebSocket.
     private(set) var wantsWebSocket = false
+    /// Whether the client closes the connection after the response.
+    private(set) var wantsClose = false
     /// Returns the ids of the request.
     ///
     /// - Parameter isRequired: whether it gets an id if the client has sent none.
@@ -92,6 +94,8 @@ struct RequestHead {
             origins += 1
         case 7 where strcasecmp(name, "Upgrade") == 0:
             wantsWebSocket = wantsWebSocket || hasToken(value, "websocket")
+        case 10 where strcasecmp(name, "Connection") == 0:
+            wantsClose = wantsClose || hasToken(value, "close")
         case 11 where strcasecmp(name, "traceparent") == 0:
             if traceparent == nil { traceparent = value }
         case 12 where strcasecmp(name, "X-Request-Id") == 0:

@@ -25,6 +25,8 @@ final class RequestProcessor: Sendable {
     private static let unsentBytes: CInt = 128 * 1024
 
     private let configuration: HTTPServer.Configuration
+    /// The value of `Keep-Alive`.
+    private let keepAlive: String
     private let routes: RouteTree
     private let reports: RequestReports?
     private let admission: (@Sendable (borrowing HTTPRequestHead) -> HTTPAdmission)?
@@ -33,6 +35,7 @@ final class RequestProcessor: Sendable {
 
     init(configuration: HTTPServer.Configuration, router: Router) {
         self.configuration = configuration
+        keepAlive = "timeout=\(configuration.announcedKeepAlive)"
         reports = configuration.reports
         deadlines = RequestDeadlines(configuration)
         watch = SocketWatch(timeout: max(1, configuration.connectionTimeout))
@@ -130,7 +133,9 @@ final class RequestProcessor: Sendable {
             budget: budget,
             identity: identity,
             declaredLength: head.contentLength,
-            understandsChunks: head.isHTTP11
+            understandsChunks: head.isHTTP11,
+            // libmicrohttpd closes the connection after a response that does not wait for the body.
+            keepsConnection: head.isHTTP11 && !head.wantsClose && refusal == nil
         )
         exchangeContext = Unmanaged.passRetained(exchange).toOpaque()
         guard let refusal else { return .YES }
@@ -365,6 +370,8 @@ final class RequestProcessor: Sendable {
             stream.finish()
             // libmicrohttpd sends an end of the body, which a response to HEAD does not have.
             headers.append(("Connection", "close"))
+        } else if exchange.keepsConnection, configuration.keepsConnections() {
+            headers.append(("Keep-Alive", keepAlive))
         }
         guard let response = stream.makeResponse(headers: headers) else { return .NO }
         defer { MHD_destroy_response(response) }
@@ -396,11 +403,11 @@ final class RequestProcessor: Sendable {
         exchange.phase = .answered
         exchange.status = response.status
         exchange.responseBytes = exchange.method == .head ? 0 : response.bodySize
-        let response = response.adding(answerHeaders(of: exchange, status: response.status))
-        return withExtendedLifetime(response) {
-            guard let raw = response.raw else { return .NO }
-            return MHD_queue_response(connection, UInt32(response.status), raw)
-        }
+        exchange.connection.sendingBegins()
+        return response.withRaw(
+            adding: answerHeaders(of: exchange, status: response.status),
+            keepAlive: exchange.keepsConnection ? keepAlive : nil
+        ) { MHD_queue_response(connection, UInt32(response.status), $0) } ?? .NO
     }
 
     /// Returns the header fields that are added to an answer.

@@ -102,6 +102,7 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("handshake-timeout")) var handshakeTimeout: String?
     @Option(help: help("request-timeout")) var requestTimeout: String?
     @Option(help: help("connection-timeout")) var connectionTimeout: String?
+    @Option(help: help("keep-alive-timeout")) var keepAliveTimeout: String?
     @Option(help: help("drain-delay")) var drainDelay: String?
     @Option(help: help("stop-timeout")) var stopTimeout: String?
     @Option(help: help("reconnect-spread")) var reconnectSpread: String?

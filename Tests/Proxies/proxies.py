@@ -51,8 +51,8 @@ def haproxy(work, gateway, *, mode="http", options="", server=""):
     return port, start(work / f"haproxy-{port}.log", "/usr/sbin/haproxy", "-db", "-f", configuration)
 
 
-def nginx(work, gateway, *, options=""):
-    """Returns the port of an nginx and its process. `options` are more directives of its location."""
+def nginx(work, gateway, *, options="", upstream="keepalive 4;"):
+    """Returns the port of an nginx and its process. `options` are more directives of its location, `upstream` of its upstream."""
     port = free_port()
     configuration = work / f"nginx-{port}.conf"
     configuration.write_text(
@@ -62,7 +62,7 @@ def nginx(work, gateway, *, options=""):
         http {{
             access_log off; client_body_temp_path {work}/body; proxy_temp_path {work}/proxy;
             fastcgi_temp_path {work}/f; uwsgi_temp_path {work}/u; scgi_temp_path {work}/s;
-            upstream gateway {{ server 127.0.0.1:{gateway}; keepalive 4; }}
+            upstream gateway {{ server 127.0.0.1:{gateway}; {upstream} }}
             server {{
                 listen 127.0.0.1:{port};
                 location / {{ proxy_pass http://gateway; proxy_http_version 1.1; proxy_set_header Connection "";

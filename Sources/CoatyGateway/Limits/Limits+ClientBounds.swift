@@ -81,9 +81,17 @@ extension Limits {
             "connection-timeout",
             .seconds,
             in: 1...3600,
-            "Maximum time without progress on an HTTP connection: the client sends nothing, or does not read",
+            "Maximum time without progress during an HTTP request or its response: the client sends nothing, or does not read",
             atTheBound: "the connection is closed",
             \.connectionTimeout
+        ),
+        Bound(
+            "keep-alive-timeout",
+            .seconds,
+            in: 1...3600,
+            "Time for which an HTTP connection without a request is kept, at least `connection-timeout`. Responses announce it in `Keep-Alive`. A proxy must close its connections earlier",
+            atTheBound: "the connection is closed; earlier if a new connection needs its place",
+            \.keepAliveTimeout
         ),
         Bound(
             "drain-delay",

@@ -60,8 +60,11 @@ struct Limits: Sendable {
     /// Seconds for each step until a connection has sent the bytes that identify its protocol and, over WebSocket, has
     /// authenticated.
     var handshakeTimeout = 10
-    /// Seconds that an HTTP connection may make no progress.
+    /// Seconds that an HTTP connection may make no progress during a request or a response.
     var connectionTimeout = 30
+    /// Seconds for which an HTTP connection without a request is kept. Longer than the time of the usual proxies: one
+    /// that sends a request while the gateway closes the connection must answer it with 502.
+    var keepAliveTimeout = 150
     /// Seconds for which the gateway still serves after a signal to stop.
     var drainDelay = 0
     /// Queued events of a feed: about two seconds of a busy network, because a single large event can delay all others

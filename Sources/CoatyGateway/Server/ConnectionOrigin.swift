@@ -1,6 +1,10 @@
+import Glibc
+import HTTPServer
+import Synchronization
+
 /// The origin of a connection. The listener creates it, both servers keep it with the descriptor, and the admission
 /// reads it.
-final class ConnectionOrigin: Sendable {
+final class ConnectionOrigin: ReceptionClock {
     /// The numeric IP address of the socket's peer, or of the client in the header of a trusted proxy; empty if there
     /// is none.
     let peer: String
@@ -13,6 +17,19 @@ final class ConnectionOrigin: Sendable {
         self.peer = peer
         self.isEncrypted = isEncrypted
         self.certificate = certificate
+        noteReception()
+    }
+
+    private let reception = Atomic(0)
+
+    var lastReception: Int { reception.load(ordering: .relaxed) }
+
+    /// Records that bytes of the client have arrived. Only the relay calls it: the servers ask the kernel about other
+    /// connections.
+    func noteReception() {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
+        reception.store(time.tv_sec * 1000 + time.tv_nsec / 1_000_000, ordering: .relaxed)
     }
 
     /// Returns the origin that a server keeps as the context of a connection.

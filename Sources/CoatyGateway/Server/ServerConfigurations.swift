@@ -25,6 +25,7 @@ struct ServerConfigurations {
         configuration.maximumHeaderSize = settings.limits.headerSize
         configuration.connectionLimit = maximumConnections
         configuration.connectionTimeout = settings.limits.connectionTimeout
+        configuration.keepAliveTimeout = settings.limits.keepAliveTimeout
         configuration.requestTimeout = settings.limits.requestTimeout
         configuration.maximumPending = settings.limits[.requests].total
         configuration.maximumStreams = settings.limits.streams

@@ -189,6 +189,7 @@ final class RelayLoop {
         isExhausted = false
         boundSocket(connection.outer, isWebSocket: peek == .webSocket)
         let origin = ConnectionOrigin(peer: connection.peer, isEncrypted: true, certificate: connection.certificate)
+        connection.origin = origin
         thread.handlers.serve(peek, end, origin)
         ready.append(connection.id)
     }

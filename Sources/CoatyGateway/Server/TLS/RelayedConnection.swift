@@ -78,6 +78,8 @@ final class RelayedConnection {
     let id: UInt64
     /// The client's socket.
     let outer: Int32
+    /// Nil until a server has the connection.
+    var origin: ConnectionOrigin?
     /// The address of the client.
     let peer: String
     private let ssl: OpaquePointer
@@ -277,6 +279,7 @@ final class RelayedConnection {
             }
             return wants(after: count) ? .blocked : .failed
         }
+        origin?.noteReception()
         let piece = UnsafeRawBufferPointer(rebasing: scratch[..<Int(count)])
         let sent = send(inner, piece.baseAddress, piece.count, Int32(MSG_NOSIGNAL))
         if sent < 0, !isRetried(errno) {
