@@ -50,6 +50,9 @@ public struct MQTTClientOptions: Sendable {
     /// connect.
     public var mdnsDiscoveryTimeout: Duration
 
+    /// Returns the numeric addresses of a name; tests replace it. It may block.
+    var lookUp: @Sendable (_ name: String) -> [String] = { CoatyMQTT.BrokerAddress.lookUp($0) }
+
     /// The address of a broker.
     public struct BrokerAddress: Sendable, Hashable {
         /// The host name or address.

@@ -85,6 +85,7 @@ final class MosquittoClient {
     private let maximumPublicationSize: Int
     /// The code of the broker's DISCONNECT packet; nil if there was none.
     private(set) var disconnectReason: Int32?
+    private let tls: MQTTClientOptions.TLSOptions?
     /// Maximum number of bytes that may arrive of an incomplete packet.
     private let maximumPacketBytes: Int
     private var progress = PacketProgress()
@@ -125,6 +126,7 @@ final class MosquittoClient {
         maximumMessageSize = options.maximumMessageSize
         // The framing of TLS counts, too.
         maximumPacketBytes = options.maximumPacketSize + (options.tls == nil ? 0 : options.maximumPacketSize / 50)
+        tls = options.tls
         keepAliveTime = .seconds(max(options.keepAlive, MQTTClientOptions.minimumKeepAlive))
         writer = options.tls == nil ? PublicationWriter(version: version) : nil
         reader =
@@ -280,16 +282,16 @@ final class MosquittoClient {
         if case .publish = operation { writer != nil } else { false }
     }
 
-    /// Starts to connect; the delegate is called when the broker has accepted the connection. Blocks only for name
-    /// resolution.
+    /// Starts to connect; the delegate is called when the broker has accepted the connection. Does not block.
     func connect(to address: BrokerAddress) throws(MosquittoError) {
-        let bindAddress = address.family.wildcardAddress
-        let code = mosquitto_connect_bind_async(
+        if let tls, address.numeric != nil {
+            try NamedContext.use(tls, for: address.host, on: handle) { diagnosis.note($0, verification: nil) }
+        }
+        let code = mosquitto_connect_async(
             handle,
-            address.host,
+            address.numeric ?? address.host,
             Int32(address.port),
-            Int32(keepAliveTime / .seconds(1)),
-            bindAddress
+            Int32(keepAliveTime / .seconds(1))
         )
         // A pending connection is the expected result.
         if code != Int32(MOSQ_ERR_CONN_PENDING.rawValue) { try check(code) }

@@ -63,16 +63,12 @@ final class NetworkLoop {
     /// Runs until the session leaves.
     func run() {
         blockBrokenPipeSignal()
-        var round: ArraySlice<BrokerAddress> = []
+        var round = AddressRound()
         while !session.isLeaving {
             do throws(ConnectionError) {
-                if round.isEmpty { round = try addresses()[...] }
-                if let address = round.first {
-                    if try serve(address) { continue }
-                    round.removeFirst()
-                }
+                if round.isOver(now: .now) { round.begin(try addresses(), now: .now) }
+                if !round.isEmpty, let address = round.next() { while try serve(address) {} }
             } catch {
-                round = round.dropFirst()
                 report(error)
             }
             if round.isEmpty, !session.isLeaving { rest(for: backoff.delay()) }
@@ -113,7 +109,7 @@ final class NetworkLoop {
         guard options.shouldTryMDNSDiscovery else {
             let brokers =
                 [MQTTClientOptions.BrokerAddress(host: options.host, port: options.port)] + options.fallbackBrokers
-            let found = brokers.map { BrokerAddress.resolve($0.host, $0.port) }
+            let found = brokers.map { BrokerAddress.resolve($0.host, $0.port, lookUp: options.lookUp) }
             let unknown = zip(brokers, found).filter(\.1.isEmpty).map(\.0.host)
             let error = ConnectionError(
                 .hostNotFound,
@@ -135,7 +131,7 @@ final class NetworkLoop {
                     "broker": "\(options.tls == nil ? "mqtt" : "mqtts")://\(broker)", "name": "\(broker.service)",
                 ]
             )
-            return [BrokerAddress(host: broker.address, port: broker.port, family: .any)]
+            return [BrokerAddress(host: broker.address, port: broker.port)]
         #else
             throw ConnectionError(.noBrokerFound, "brokers can be discovered on Linux only")
         #endif

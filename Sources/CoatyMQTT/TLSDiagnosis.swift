@@ -14,6 +14,8 @@ struct TLSDiagnosis {
         "alert access denied",
     ]
 
+    private static let wrongHost = "the broker's certificate is not for the host name that was configured"
+
     /// Maximum number of stored lines of one connection.
     private static let maximumLines = 20
 
@@ -28,10 +30,7 @@ struct TLSDiagnosis {
     var error: ConnectionError? {
         guard !lines.isEmpty else { return nil }
         if reports("host name verification failed") {
-            return ConnectionError(
-                .tlsWrongHost,
-                "the broker's certificate is not for the host name that was configured"
-            )
+            return ConnectionError(.tlsWrongHost, Self.wrongHost)
         }
         if let error = verificationError { return error }
         if reports("key values mismatch") || reports("inconsistent") {
@@ -71,6 +70,7 @@ struct TLSDiagnosis {
         guard let verification else { return nil }
         let reason = String(cString: X509_verify_cert_error_string(verification))
         switch Int32(verification) {
+        case X509_V_ERR_HOSTNAME_MISMATCH: return ConnectionError(.tlsWrongHost, Self.wrongHost)
         case X509_V_ERR_CERT_HAS_EXPIRED:
             return ConnectionError(.tlsExpired, "the broker's certificate, or that of its authority, has expired")
         case X509_V_ERR_CERT_NOT_YET_VALID:

@@ -107,7 +107,7 @@ import Testing
             options: options,
             delegate: recorder
         )
-        try client.connect(to: BrokerAddress(host: "127.0.0.1", port: broker.port, family: .any))
+        try client.connect(to: BrokerAddress(host: "127.0.0.1", port: broker.port))
         try waitUntil("accepted") {
             if client.wantsToWrite { try client.write() }
             try client.read()

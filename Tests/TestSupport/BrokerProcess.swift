@@ -27,7 +27,7 @@ public final class BrokerProcess: Sendable {
     /// - Parameters:
     ///   - files: Files to write to the private directory first, content by name: certificates, or a password file in
     ///     mosquitto_passwd's format.
-    ///   - extraConfiguration: Lines after `listener`; `%d` stands for the private directory. With `password_file`,
+    ///   - extraConfiguration: Lines after `listener`; `%d` stands for the private directory, `%p` for the port. With `password_file`,
     ///     also pass `allow_anonymous false`, because `allow_anonymous true` is the default here.
     /// - Throws: ``TestSupportError`` with the broker's log if it does not answer within ``limit``.
     public init(files: [String: String] = [:], extraConfiguration: [String] = []) throws {
@@ -36,7 +36,9 @@ public final class BrokerProcess: Sendable {
         guard mkdtemp(&template) != nil else { throw TestSupportError("mkdtemp: errno \(errno)") }
         let directory = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         self.directory = directory
-        let extra = extraConfiguration.map { $0.replacingOccurrences(of: "%d", with: directory) }
+        let extra = extraConfiguration.map { [port] line in
+            line.replacingOccurrences(of: "%d", with: directory).replacingOccurrences(of: "%p", with: "\(port)")
+        }
         // TLS listeners refuse a plain CONNECT.
         probesTCPOnly = extra.contains { $0.hasPrefix("cafile") || $0.hasPrefix("certfile") }
 
