@@ -50,6 +50,8 @@ public final class WebSocketClient {
     /// The position where the message being read begins. If the deadline passes before its end, the next call reads it
     /// again.
     private var start: Int?
+    /// The fragments of a message before a control frame.
+    private var fragments: (opcode: UInt8, bytes: [UInt8]) = (0, [])
 
     /// The answer to the handshake.
     public private(set) var response = Response(status: 0, headers: [:], body: [])
@@ -202,18 +204,18 @@ public final class WebSocketClient {
     /// middle of a message, the next call reads the message from its beginning.
     public func receive(deadline: Date = Date(timeIntervalSinceNow: 10)) throws -> Event {
         start = consumed
+        let before = fragments
         defer { start = nil }
         do {
             return try receiveWhole(deadline: deadline)
         } catch {
             consumed = start ?? 0
+            fragments = before
             throw error
         }
     }
 
     private func receiveWhole(deadline: Date) throws -> Event {
-        var message: [UInt8] = []
-        var messageOpcode: UInt8 = 0
         while true {
             let head = try take(2, deadline: deadline)
             guard head[1] & 0x80 == 0 else { throw Failure.malformed("masked by the server") }
@@ -233,12 +235,14 @@ public final class WebSocketClient {
             case 10: return .pong(payload)
             case let opcode:
                 if opcode != 0 {
-                    messageOpcode = opcode
+                    fragments.opcode = opcode
                 }
-                message += payload
+                fragments.bytes += payload
             }
             if head[0] & 0x80 != 0 {
-                return messageOpcode == 1 ? .text(String(decoding: message, as: UTF8.self)) : .binary(message)
+                defer { fragments = (0, []) }
+                let (opcode, bytes) = fragments
+                return opcode == 1 ? .text(String(decoding: bytes, as: UTF8.self)) : .binary(bytes)
             }
         }
     }
