@@ -11,6 +11,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <zlib.h>
+#ifdef __linux__
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#endif
 
 // The event loop.
 //
@@ -132,9 +136,36 @@ static inline int cws_destroy_context_in_loop(struct lws_context *context, struc
     return 1;
 }
 
-// Maximum number of bytes that the kernel buffers for a peer beyond those already sent. The server cannot drop old
-// events among these bytes. Linux buffers up to 4 MiB by default.
-enum { CWS_UNSENT_BYTES = 128 * 1024 };
+// Maximum number of bytes that the kernel buffers for a peer beyond those already sent, at first. The server cannot drop
+// old events among these bytes, and pings wait behind them. Linux buffers up to 4 MiB by default.
+enum { CWS_UNSENT_BYTES = 16 * 1024 };
+
+/// Changes that number.
+static inline void cws_limit_unsent(struct lws *wsi, int bytes) {
+    setsockopt(lws_get_socket_fd(wsi), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes));
+}
+
+/// Returns a number that grows while the peer of a socket, to which `passed` bytes were passed, takes bytes. Sets
+/// `unsent` to the number of bytes that wait in the kernel: that could not be sent yet, or, if the socket is not a TCP
+/// socket, that the peer has not read.
+static inline int64_t cws_taken_bytes(int descriptor, int64_t passed, int *unsent) {
+    // Offset of tcpi_bytes_acked in the kernel's struct tcp_info, of which glibc declares only the first part.
+    enum { BYTES_ACKED = 120 };
+    unsigned char info[256];
+    socklen_t size = sizeof(info);
+    int outstanding = 0;
+    *unsent = 0;
+#ifdef __linux__
+    if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, info, &size) == 0 && size >= BYTES_ACKED + sizeof(uint64_t)) {
+        uint64_t acknowledged;
+        memcpy(&acknowledged, info + BYTES_ACKED, sizeof(acknowledged));
+        ioctl(descriptor, SIOCOUTQNSD, unsent);
+        return (int64_t)acknowledged;
+    }
+#endif
+    if (ioctl(descriptor, TIOCOUTQ, &outstanding) == 0) *unsent = outstanding;
+    return passed - outstanding;
+}
 
 /// Adopts a descriptor, and owns it in every case. lws_get_opaque_user_data() returns `opaque` from the first callback
 /// on.

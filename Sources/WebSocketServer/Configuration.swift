@@ -17,11 +17,16 @@ extension WebSocketServer {
         /// queued.
         public var offerQueueBytes = 256 * 1024
 
-        /// The time without a pong after which a connection is pinged; whole seconds, rounded up, at least one.
+        /// The time without a pong after which a connection is pinged, at least 100 ms.
         public var pingInterval: Duration = .seconds(30)
 
-        /// Maximum time from a ping to its pong; after that, the connection is cut. Whole seconds, rounded up.
+        /// Maximum time from a ping to its pong, at least 100 ms; after that, the connection is closed with
+        /// ``unresponsiveCode``, and its queued messages are discarded. Any message counts as a pong. A peer for which
+        /// bytes wait gets the same time again as long as it takes some of them.
         public var pongTimeout: Duration = .seconds(15)
+
+        /// The close code of connections whose peers do not answer pings.
+        public var unresponsiveCode: UInt16 = 1008
 
         /// Maximum time from the adoption of a descriptor to the end of its handshake; after that, the connection is
         /// cut.

@@ -15,6 +15,8 @@ final class FrameSender {
     /// Maximum length of a frame header without a mask, in bytes.
     private static let headerBytes = 10
 
+    private static let pingPayload = Array("ping".utf8)
+
     /// A frame whose sending has begun.
     struct Progress {
         /// The frame, with the object to release when it is sent.
@@ -35,6 +37,7 @@ final class FrameSender {
         case text = 1
         case binary = 2
         case close = 8
+        case ping = 9
 
         init(_ frame: WebSocketFrame) { self = frame.isText ? .text : .binary }
     }
@@ -84,7 +87,7 @@ final class FrameSender {
             sent.bytes += content.count
         }
         sent.messages += batch.count
-        return write(end, to: wsi)
+        return write(end, of: session, to: wsi)
     }
 
     // MARK: Long frames
@@ -101,7 +104,14 @@ final class FrameSender {
 
     /// Returns the number of payload bytes that ``writeNext(of:to:_:)`` would send.
     func nextLength(of session: Session) -> Int {
-        session.outbound.map { min($0.content.count - $0.offset, Self.fragmentBytes) } ?? 0
+        let limit = session.unsent.isSlow ? UnsentLimit.slowest : Self.fragmentBytes
+        return session.outbound.map { min($0.content.count - $0.offset, limit) } ?? 0
+    }
+
+    /// Returns the maximum number of payload bytes that are sent together. A ping can't overtake bytes that
+    /// libwebsockets keeps, so these are few on a slow link.
+    func batchBytes(of session: Session) -> Int {
+        session.unsent.isSlow ? UnsentLimit.slowest : Self.batchBytes
     }
 
     /// Sends the next fragment of `session.outbound`, or the whole frame if it is short enough. Returns false if the
@@ -122,7 +132,7 @@ final class FrameSender {
         let target = UnsafeMutableRawBufferPointer(rebasing: space[header..<header + length])
         _ = content.copy(from: progress.offset - length, to: target)
         session.outbound = isLast ? nil : progress
-        guard write(header + length, to: wsi) else { return false }
+        guard write(header + length, of: session, to: wsi) else { return false }
         sent.bytes += length
         if isLast {
             sent.messages += 1
@@ -140,6 +150,14 @@ final class FrameSender {
         let header = putHeader(.close, length: content.count, at: 0)
         UnsafeMutableRawBufferPointer(rebasing: space[header...]).copyBytes(from: content)
         _ = write(header + content.count, to: wsi)
+    }
+
+    /// Sends a ping. It has a payload: libwebsockets does not report an empty pong. Returns false if the connection is
+    /// lost.
+    func writePing(of session: Session, to wsi: OpaquePointer) -> Bool {
+        let header = putHeader(.ping, length: Self.pingPayload.count, at: 0)
+        UnsafeMutableRawBufferPointer(rebasing: space[header...]).copyBytes(from: Self.pingPayload)
+        return write(header + Self.pingPayload.count, of: session, to: wsi)
     }
 
     /// Writes the header of a frame (RFC 6455, 5.2) into `space`. Returns its length.
@@ -161,6 +179,11 @@ final class FrameSender {
             space[start + 2 + digit] = UInt8(truncatingIfNeeded: length >> (8 * (digits - 1 - digit)))
         }
         return 2 + digits
+    }
+
+    private func write(_ count: Int, of session: Session, to wsi: OpaquePointer) -> Bool {
+        session.passedBytes += count
+        return write(count, to: wsi)
     }
 
     /// Sends the first bytes of `space` as they are.

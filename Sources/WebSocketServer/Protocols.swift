@@ -38,11 +38,8 @@ final class Protocols {
         }
         extensions = configuration.allowsCompression ? Self.makeExtensions() : nil
         retry = .allocate(capacity: 1)
+        // Without times, libwebsockets sends no pings.
         retry.initialize(to: lws_retry_bo_t())
-        let ping = WebSocketServer.Configuration.wholeSeconds(configuration.pingInterval)
-        let pong = WebSocketServer.Configuration.wholeSeconds(configuration.pongTimeout)
-        retry.pointee.secs_since_valid_ping = ping
-        retry.pointee.secs_since_valid_hangup = ping.addingReportingOverflow(pong).overflow ? .max : ping + pong
     }
 
     private static func makeExtensions() -> UnsafeMutablePointer<lws_extension> {

@@ -49,9 +49,7 @@ extension Service {
     func timedOut(_ session: Session, _ wsi: OpaquePointer) {
         switch session.phase {
         case .open(let connection):
-            // The timer is also that of the handshake: lws_set_timer_usecs() of libwebsockets 4.1 treats
-            // LWS_SET_TIMER_USEC_CANCEL as a time that has passed, so the timer would fire immediately.
-            messageTimedOut(session, connection, wsi)
+            openTimedOut(session, connection, wsi)
             return
         case .closed:
             return

@@ -57,9 +57,17 @@ extension Service {
         return session.compresses
     }
 
-    func established(_ session: Session) {
+    func established(_ session: Session, _ wsi: OpaquePointer) {
         guard case .accepted(let connection, let opened) = session.phase else { return }
         session.phase = .open(connection)
+        let liveness = Liveness(
+            pingInterval: configuration.pingInterval,
+            pongTimeout: configuration.pongTimeout,
+            now: .now
+        )
+        session.liveness = liveness
+        // Replaces the timer of the handshake.
+        arm(session, wsi, at: liveness.next)
         counters.update {
             $0.accepted += 1
             $0.open += 1

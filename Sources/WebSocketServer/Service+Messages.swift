@@ -15,6 +15,7 @@ extension Service {
     func received(_ bytes: UnsafeRawBufferPointer, _ session: Session, _ wsi: OpaquePointer) {
         session.owesPongs = true
         guard case .open(let connection) = session.phase, connection.isOpen else { return }
+        session.liveness?.heard(isPong: false, now: .now)
         limitTurn(session, wsi, received: bytes.count)
         let isMarked = isMarked(wsi)
         // A message that is not put back is discarded with its memory.
@@ -42,7 +43,7 @@ extension Service {
         guard isLast else {
             message.isContinued = message.isContinued || lws_remaining_packet_payload(wsi) == 0
             session.inbound = consume message
-            limitMessage(session, wsi)
+            if let deadline = session.inbound?.deadline { arm(session, wsi, at: deadline) }
             return
         }
         var payload = message.bytes
@@ -83,26 +84,16 @@ extension Service {
         lws_rx_flow_control(wsi, 0)
     }
 
-    /// Sets the timer for the message that has begun, unless it fires earlier. One timer serves all messages of a
-    /// connection.
-    private func limitMessage(_ session: Session, _ wsi: OpaquePointer) {
-        guard !session.isMessageTimed else { return }
-        session.isMessageTimed = true
-        lws_set_timer_usecs(wsi, WebSocketServer.Configuration.microseconds(configuration.messageTimeout))
-    }
-
     /// Called when the timer of an open connection has fired.
     func messageTimedOut(_ session: Session, _ connection: WebSocketConnection, _ wsi: OpaquePointer) {
-        session.isMessageTimed = false
         guard let deadline = session.inbound?.deadline else { return }
+        // Otherwise, it was set for an earlier message, or a ping.
         guard deadline > .now else {
             session.inbound = nil
             refuse(session, connection, wsi, code: 1008, reason: Self.tooSlow)
             return
         }
-        // It was set for an earlier message.
-        session.isMessageTimed = true
-        lws_set_timer_usecs(wsi, max(1, WebSocketServer.Configuration.microseconds(deadline - .now)))
+        arm(session, wsi, at: deadline)
     }
 
     private func deliver(_ payload: [UInt8], on connection: WebSocketConnection, isBinary: Bool) {
@@ -123,7 +114,9 @@ extension Service {
 
     /// Handles a pong. libwebsockets does not report empty pongs, nor any pings, whose first byte may contain the mark.
     func receivedPong(_ session: Session, _ wsi: OpaquePointer) {
-        guard case .open(let connection) = session.phase, isMarked(wsi) else { return }
+        guard case .open(let connection) = session.phase else { return }
+        session.liveness?.heard(isPong: true, now: .now)
+        guard isMarked(wsi) else { return }
         connection.close(code: 1002, reason: Self.badMark)
     }
 
@@ -135,6 +128,7 @@ extension Service {
 
     func writable(_ session: Session, _ wsi: OpaquePointer) -> Int32 {
         session.owesPongs = false
+        noteSpace(session, wsi)
         // libwebsockets also calls back when it has sent a close frame because of an invalid one. Nothing may follow it.
         guard lws_get_close_length(wsi) == 0 else { return 0 }
         return switch session.phase {
@@ -168,12 +162,13 @@ extension Service {
             }
         }
         session.kept = []
+        guard sendPing(session, to: wsi) else { return false }
         while sent.messages < Self.framesPerTurn, sent.bytes + compressedBytes < limit {
             var isDrained = false
             if session.outbound == nil {
                 let next = connection.next(
                     afterSending: session.sentBytes,
-                    atMost: min(FrameSender.batchBytes, limit - sent.bytes - compressedBytes),
+                    atMost: min(sender.batchBytes(of: session), limit - sent.bytes - compressedBytes),
                     Self.framesPerTurn - sent.messages,
                     into: &batch,
                     isWritable: isWritable
@@ -205,6 +200,7 @@ extension Service {
                 if isSent, lws_partial_buffered(wsi) != 0 {
                     session.kept = batch
                     isDrained = true
+                    session.unsent.filled(now: .now)
                 }
                 batch.removeAll(keepingCapacity: true)
                 guard isSent else { return false }
@@ -219,6 +215,7 @@ extension Service {
             guard sender.writeNext(of: session, to: wsi, &sent) else { return false }
             if lws_partial_buffered(wsi) != 0 { break }
         }
+        session.unsent.filled(now: .now)
         lws_callback_on_writable(wsi)
         return true
     }

@@ -117,7 +117,7 @@ final class Service {
                 cws_extend_header(input.baseAddress, agreed)
             }
         case LWS_CALLBACK_ESTABLISHED:
-            established(session)
+            established(session, wsi)
         case LWS_CALLBACK_RECEIVE:
             received(input, session, wsi)
         case LWS_CALLBACK_RECEIVE_PONG:

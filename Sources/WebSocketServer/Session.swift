@@ -24,8 +24,15 @@ final class Session {
     var wsi: OpaquePointer?
     /// The received part of an incomplete message.
     var inbound: InboundMessage?
-    /// Whether the timer fires in time for the deadline of `inbound`.
-    var isMessageTimed = false
+    /// Nil before the connection is open.
+    var liveness: Liveness?
+    /// When the timer of the open connection fires; nil if it is not set.
+    var timerTime: ContinuousClock.Instant?
+    /// Whether a ping must be sent before anything else.
+    var owesPing = false
+    var unsent = UnsentLimit()
+    /// Number of bytes that were passed to libwebsockets.
+    var passedBytes = 0
     enum Reading {
         case on
         /// Nothing is read until the next turn.

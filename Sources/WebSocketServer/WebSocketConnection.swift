@@ -188,10 +188,15 @@ public final class WebSocketConnection: Sendable, Identifiable {
     /// Closes the connection after the queued frames, from any thread. The first close wins.
     ///
     /// `code` is 1000 to 1014 without the reserved 1004 to 1006, or 3000 to 4999 (RFC 6455, 7.4); another code is
-    /// replaced by 1011. `reason` is cut after 123 bytes.
-    public func close(code: UInt16, reason: String = "") {
+    /// replaced by 1011. `reason` is cut after 123 bytes. With `discardsQueue`, the queued frames are discarded instead.
+    public func close(code: UInt16, reason: String = "", discardsQueue: Bool = false) {
+        var discarded: Deque<QueuedFrame> = []
         let isFirst = outbox.withLock { outbox in
             guard outbox.isOpen else { return false }
+            if discardsQueue {
+                swap(&discarded, &outbox.frames)
+                outbox.bytes = 0
+            }
             outbox.isOpen = false
             outbox.isScheduled = true
             outbox.owesDrained = false
@@ -204,6 +209,8 @@ public final class WebSocketConnection: Sendable, Identifiable {
         if isFirst {
             mailbox.schedule(self)
         }
+        // Holders are released outside the lock.
+        _ = consume discarded
     }
 
     private static func isSendable(_ code: UInt16) -> Bool {

@@ -14,6 +14,8 @@ enum CloseCode: UInt16 {
     case slowClient = 4001
     /// The client's token has expired, or its key was withdrawn. The client can connect with a new one.
     case tokenExpired = 4002
+    /// The client neither answers pings nor reads.
+    case unresponsive = 4003
     /// The resource that the connection's only subscription observes no longer exists.
     case gone = 4500
     /// The broker, or the access configuration after a reload, does not allow the connection's only subscription.

@@ -64,6 +64,7 @@ struct ServerConfigurations {
         configuration.subprotocols = [WebSocketEndpoint.subprotocol]
         configuration.allowsCompression = settings.isWebSocketCompressed
         configuration.stopCode = CloseCode.shuttingDown.rawValue
+        configuration.unresponsiveCode = CloseCode.unresponsive.rawValue
         configuration.stopReason = { [spread] in spread.closeReason() }
         configuration.problemTypePrefix = Problems.typePrefix
         configuration.upgradeRequired = { path in WebSocketEndpoint.upgradeRequired(at: path).body }

@@ -144,15 +144,16 @@ struct RequestLog: Sendable {
         lines.logger.log(level: Self.level(problem.status), "frame \(name) \(problem.status)", metadata: fields)
     }
 
-    /// Logs the end of a WebSocket.
+    /// Logs the end of a WebSocket, if all requests are logged, or if the gateway has given the client up.
     func closed(_ record: SocketRecord, code: UInt16, sentBytes: Int, _ principal: Principal?) {
-        guard lines.selection == .all else { return }
+        let isGivenUp = code == CloseCode.unresponsive.rawValue
+        guard lines.selection == .all || isGivenUp && lines.selection != .none else { return }
         var fields = Self.fields(record.identity, record.route, nanoseconds: record.nanoseconds)
         fields["code"] = .stringConvertible(Int(code))
         fields["bytes"] = .stringConvertible(sentBytes)
         fields["received"] = .stringConvertible(record.received)
         Self.add(principal, address: record.address, to: &fields)
-        lines.logger.info("WebSocket \(record.route) \(code)", metadata: fields)
+        lines.logger.log(level: isGivenUp ? .notice : .info, "WebSocket \(record.route) \(code)", metadata: fields)
     }
 
     // MARK: - Fields
