@@ -23,12 +23,17 @@ extension Gateway {
     }
 
     /// Returns the registry of IO nodes, whose agents join the gateway's namespace at the gateway's broker.
-    func ioNodeRegistry(_ broker: MQTTClientOptions, _ peers: PeerNodes?) -> IoNodeRegistry {
+    func ioNodeRegistry(
+        _ broker: MQTTClientOptions,
+        _ peers: PeerNodes?,
+        _ farewells: LateFarewells
+    ) -> IoNodeRegistry {
         IoNodeRegistry(
             options: clientOptions(broker),
             name: settings.name,
             limit: settings.limits[.ioNodes].total,
             peers: peers,
+            farewells: farewells,
             logger: logger.labelled(.broker)
         )
     }

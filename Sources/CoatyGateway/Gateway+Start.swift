@@ -151,7 +151,8 @@ extension Gateway {
         try await start("queries", queries, stopLimit: .milliseconds(40))
         try await start("broker session", agent, stopLimit: .milliseconds(1500))
 
-        let ioNodes = ioNodeRegistry(broker, peerNodes)
+        let farewells = LateFarewells(manager: manager, logger: logger.labelled(.broker))
+        let ioNodes = ioNodeRegistry(broker, peerNodes, farewells)
         let accounts = Accounts(limits, logger: logger.labelled(.limits))
         let peerIdentities = peers.map { PeerIdentities(peers: $0) }
         let identities = ClientIdentities(
@@ -159,6 +160,7 @@ extension Gateway {
             limit: limits[.identities].total,
             tokens: ResumeTokens(clusterKey),
             peers: peerIdentities,
+            farewells: farewells,
             logger: logger.labelled(.broker)
         )
         var agents: [any Component] = [ioNodes, identities]

@@ -93,6 +93,30 @@ extension CommunicationManager {
         return try session.publish([publication], holding: holding)
     }
 
+    /// Deadvertises objects of an agent that has left.
+    ///
+    /// - Parameter holding: released when the event is written, withdrawn or given up.
+    /// - Returns: a function that withdraws the event if it is not yet handed over, and returns whether it did.
+    package func publishDeadvertise(
+        departed ids: [CoatyUUID],
+        holding: any AnyObject & Sendable
+    ) throws -> @Sendable () -> Bool {
+        let (id, event) = (session.nextId(), try DeadvertiseEvent.with(objectIds: ids))
+        let publication = publication(.deadvertise, event.payload, request: id, sharing: .ends(ids))
+        _ = try session.publish([publication], holding: holding)
+        return { [session] in session.withdraw(request: id, onlyIfUnsent: true) }
+    }
+
+    /// Removes and returns the ids of the objects that the last stop should have deadvertised, but could not because
+    /// the agent was not connected: those of deferred Deadvertise events, and those of the farewell if the agent was
+    /// announced. If the broker survived, it has published the last will, so that others may know some of it.
+    package func takeUndelivered() -> [CoatyUUID] {
+        session.core.withLock { core in
+            defer { core.undelivered = [] }
+            return core.undelivered
+        }
+    }
+
     /// Delivers objects through a channel.
     ///
     /// - Returns: whether the event is sent now or after the next connect.

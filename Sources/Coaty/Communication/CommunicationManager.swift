@@ -68,7 +68,8 @@ public final class CommunicationManager: Sendable {
         let (namespace, sourceId) = (options.namespace, identity.objectId)
         let farewell = Publication(
             .event(EventAddress(.deadvertise, namespace: namespace, sourceId: sourceId)),
-            payload: try DeadvertiseEvent.with(objectIds: ids).payload.bytes
+            payload: try DeadvertiseEvent.with(objectIds: ids).payload.bytes,
+            sharing: .ends(ids)
         )
         let joinEvents = ([identityEvent] + ioNodeEvents).flatMap { event in
             event.header.names.map { name in

@@ -64,6 +64,16 @@ struct Outbox: Sendable {
     /// Whether all operations were handed over and all publications are written.
     var isDrained: Bool { operations == 0 && unwritten.isEmpty }
 
+    /// The objects that publications deadvertise which are not yet written, in order.
+    var deadvertised: [CoatyUUID] {
+        let queued = queue.lazy.compactMap { operation -> Publication? in
+            if case .publish(let publication) = operation { publication } else { nil }
+        }
+        return (Array(unwritten) + queued).flatMap { publication in
+            if case .ends(let ids) = publication.sharing { ids } else { [CoatyUUID]() }
+        }
+    }
+
     // MARK: - Queueing
 
     /// Queues publications, all or none.

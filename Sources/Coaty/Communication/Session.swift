@@ -48,6 +48,10 @@ final class Session: Sendable {
         var properties = ConnectionProperties()
         var lastId: UInt64 = 0
         var answerDeadline: Deadline?
+        /// Whether the agent was announced in this life and its farewell was not yet queued.
+        var owesFarewell = false
+        /// The objects that a stop should have deadvertised, but the session was not connected.
+        var undelivered: [CoatyUUID] = []
         var waitingForStop: [CheckedContinuation<Void, Never>] = []
         var waitingForRoom: [UInt64: RoomRequest] = [:]
 
@@ -158,12 +162,15 @@ final class Session: Sendable {
         _ delegate: (any SessionDelegate)?
     ) {
         switch action {
-        case .prepare(let life): effects.preparing = life
+        case .prepare(let life):
+            core.undelivered = []
+            effects.preparing = life
         case .join(let life):
             // Under the lock, so that the binding gets joins and leaves in order. A binding calls back on its own
             // thread.
             if let delegate { binding.join(BindingSession(session: self, life: life, delegate: delegate)) }
         case .beginPeriod:
+            core.owesFarewell = configuration.farewell != nil
             core.counts.since = .nowMillis()
             core.outbox.begin(
                 subscriptions: core.subscriptions.begin(),
@@ -197,13 +204,18 @@ final class Session: Sendable {
         case .drain(let life): effects.draining = life
         case .queueLast(let withFarewell):
             if withFarewell {
+                core.owesFarewell = false
                 core.outbox.queueLast(farewell: configuration.farewell)
             } else {
+                core.undelivered += core.outbox.deadvertised
                 core.outbox.replaceByDisconnect()
             }
             effects.mustWake = true
         case .leave(let life): effects.leaving = life
         case .discard:
+            core.undelivered += core.outbox.deadvertised
+            if core.owesFarewell, case .ends(let ids) = configuration.farewell?.sharing { core.undelivered += ids }
+            core.owesFarewell = false
             core.outbox = Outbox(limits: configuration.limits)
             core.advertised = AdvertisedObjects()
             effects.ended = core.subscriptions.removeAll()

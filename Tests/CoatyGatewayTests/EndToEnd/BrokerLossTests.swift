@@ -74,6 +74,62 @@ import Testing
         #expect(messages.dropFirst().map(\.text) == (0..<500).map { Load.body("\($0)") })
     }
 
+    @Test func agentsThatLeaveWithoutTheBrokerAreDeadvertisedOnceWhenItReturns() throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
+        /// Registers a node, and returns its id and that of its identity.
+        func register(_ lease: Int, _ objectId: String = UUID().uuidString.lowercased()) throws -> [String] {
+            let source = #"{"objectId":"\#(UUID().uuidString.lowercased())","name":"s","valueType":"v"}"#
+            let body =
+                #"{"contextName":"c","objectId":"\#(objectId)","leaseDuration":\#(lease),"ioSources":[\#(source)]}"#
+            let reply = try gateway.post("/v1/io/nodes", body)
+            let json = try JSONSerialization.jsonObject(with: Data(reply.body)) as? [String: Any]
+            let identity = try #require((json?["identity"] as? [String: Any])?["objectId"] as? String, "\(reply.text)")
+            return [identity, objectId]
+        }
+        let withdrawn = try register(60_000)
+        let replaced = try register(60_000)
+        let expired = try register(3_000)
+        let staying = try register(60_000)
+        var client: FrameClient? = try gateway.frameClient()
+        let identified = try #require(client).ask("identify", #""name":"Kiosk""#)
+        let kiosk = try #require((identified.json["identity"] as? [String: Any])?["objectId"] as? String)
+
+        broker.kill()
+        try waitUntil("readyz says so") { try gateway.request("GET", "/readyz").status == 503 }
+        #expect(try gateway.request("DELETE", "/v1/io/nodes/\(withdrawn[1])").status == 204)
+        #expect(try gateway.request("DELETE", "/v1/io/nodes/\(replaced[1])").status == 204)
+        client = nil
+        try waitUntil("the lease is over") {
+            try gateway.request("GET", "/v1/io/nodes/\(expired[1])").status == 404
+        }
+        // A registration that fails meanwhile must not make the gateway forget the node before it.
+        let points = #""ioSources":[{"name":"s","valueType":"v"}]"#
+        let failed = try gateway.post(
+            "/v1/io/nodes",
+            #"{"contextName":"c","objectId":"\#(withdrawn[1])","leaseDuration":60000,\#(points)}"#
+        )
+        #expect(failed.status == 503)
+
+        let observer = try Self.restart(broker, before: gateway, observing: "coaty/#")
+        let ended = Set([withdrawn[0], withdrawn[1], replaced[0], replaced[1], expired[0], expired[1], kiosk])
+        func deadvertised() -> [String] {
+            observer.messages.filter { $0.topic.contains("/DAD/") }.flatMap { message in
+                let json = try? JSONSerialization.jsonObject(with: Data(message.text.utf8)) as? [String: [String]]
+                return json?["objectIds"] ?? []
+            }
+        }
+        try waitUntil("all are deadvertised") { ended.isSubset(of: deadvertised()) }
+        _ = try observer.waitFor { $0.topic.contains("/ADV:IoNode/") && $0.text.contains(staying[1]) }
+        #expect(deadvertised().count == ended.count, "each once, and no other")
+        // A new node with the same id stays.
+        _ = try register(60_000, replaced[1])
+        #expect(try gateway.post("/v1/channel/last", #"{"objects":[]}"#).status == 202)
+        _ = try observer.waitFor { $0.topic.contains("/CHN:last/") }
+        #expect(deadvertised().count == ended.count)
+    }
+
     @Test func refusesPublicationsWhenTheQueueIsFull() throws {
         let port = try FreePort.tcp()
         let gateway = try GatewayProcess([

@@ -68,6 +68,7 @@ final class IoNodeRegistry: Component {
     private let options: CommunicationOptions
     private let name: String
     private let limit: Int
+    private let farewells: LateFarewells?
     private let clock: any Clock<Duration>
     private let startTimer: Timer
     private let logger: Logger
@@ -78,6 +79,7 @@ final class IoNodeRegistry: Component {
     ///   - name: the name of an identity if the client sends none.
     ///   - limit: the maximum number of nodes.
     ///   - peers: the nodes at the other gateways; nil if the gateway is in no cluster.
+    ///   - farewells: deadvertises nodes that leave while the broker can't be reached.
     ///   - clock: measures how long a registration waits.
     ///   - startTimer: measures the leases.
     init(
@@ -85,6 +87,7 @@ final class IoNodeRegistry: Component {
         name: String,
         limit: Int,
         peers: PeerNodes? = nil,
+        farewells: LateFarewells? = nil,
         clock: any Clock<Duration> = ContinuousClock(),
         startTimer: @escaping Timer = { Deadline(after: $0, handler: $1) },
         logger: Logger
@@ -93,6 +96,7 @@ final class IoNodeRegistry: Component {
         self.name = name
         self.limit = limit
         state = Mutex(State(peers: peers))
+        self.farewells = farewells
         self.clock = clock
         self.startTimer = startTimer
         self.logger = logger
@@ -126,10 +130,10 @@ final class IoNodeRegistry: Component {
         place: Place? = nil,
         takeovers: Int = 0
     ) async throws(Refusal) -> Lease {
-        try join(node, Entry(node: node, owner: owner, place: place, takeovers: takeovers))
+        let hasLeftBefore = try join(node, Entry(node: node, owner: owner, place: place, takeovers: takeovers))
         guard await node.communicationManager.hasJoined(within: Self.joinTimeout, by: clock) else {
             _ = state.withLock { $0.leave(node.objectId) }
-            await remove(node)
+            await remove(node, hasLeftBefore: hasLeftBefore)
             throw .offline
         }
         let lease = Lease(node.duration)
@@ -153,7 +157,8 @@ final class IoNodeRegistry: Component {
         return lease
     }
 
-    private func join(_ node: LeasedIoNode, _ entry: Entry) throws(Refusal) {
+    /// - Returns: whether an earlier node with this id has left, and is not yet deadvertised.
+    private func join(_ node: LeasedIoNode, _ entry: Entry) throws(Refusal) -> Bool {
         try state.withLock { state throws(Refusal) in
             guard !state.isStopped else { throw .stopped }
             if let taken = node.ids.first(where: { state.owners[$0.id] != nil }) {
@@ -163,8 +168,11 @@ final class IoNodeRegistry: Component {
             state.entries[node.objectId] = entry
             state.order.append(node.objectId)
             for (id, _) in node.ids { state.owners[id] = node.objectId }
+            // Before the start, so that others don't get the Deadvertise event after the Advertise event of this node.
+            let hasLeftBefore = farewells?.cancel(node.objectId) ?? false
             // Under the lock, so that a node that is stopped was started before. Starting does not block.
             node.communicationManager.start()
+            return hasLeftBefore
         }
     }
 
@@ -237,8 +245,16 @@ final class IoNodeRegistry: Component {
     }
 
     /// Releases the ids of a node after it has left.
-    private func remove(_ node: LeasedIoNode) async {
+    ///
+    /// - Parameter hasLeftBefore: the result of ``join(_:_:)`` if the node was not announced.
+    private func remove(_ node: LeasedIoNode, hasLeftBefore: Bool = false) async {
         await node.communicationManager.stop()
+        if let farewells {
+            var undelivered = node.communicationManager.takeUndelivered()
+            if hasLeftBefore, !undelivered.contains(node.objectId) { undelivered.append(node.objectId) }
+            // Before the ids are released to a successor, which cancels the event.
+            farewells.publish(undelivered, holding: state.withLock { $0.entries[node.objectId]?.place })
+        }
         let removed = state.withLock { state in
             state.order.removeAll { $0 == node.objectId }
             for (id, _) in node.ids { state.owners[id] = nil }

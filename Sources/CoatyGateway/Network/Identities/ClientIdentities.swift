@@ -36,6 +36,8 @@ final class ClientIdentities: Component {
         let manager: CommunicationManager
         let place: Place?
         let disconnect: @Sendable () -> Void
+        /// Whether an earlier agent of this identity has left, and is not yet deadvertised.
+        let hasLeftBefore: Bool
         var isLeaving = false
     }
 
@@ -53,6 +55,7 @@ final class ClientIdentities: Component {
     private let limit: Int
     private let tokens: ResumeTokens
     private let peers: PeerIdentities?
+    private let farewells: LateFarewells?
     private let logger: Logger
     private let state = Mutex(State())
 
@@ -60,15 +63,17 @@ final class ClientIdentities: Component {
     ///   - options: communication options of the agents.
     ///   - limit: maximum number of identities.
     ///   - peers: the identities at the other gateways; nil if the gateway is in no cluster.
+    ///   - farewells: deadvertises identities that leave while the broker can't be reached.
     init(
         options: CommunicationOptions,
         limit: Int,
         tokens: ResumeTokens,
         peers: PeerIdentities? = nil,
+        farewells: LateFarewells? = nil,
         logger: Logger
     ) {
         (self.options, self.limit, self.tokens, self.peers) = (options, limit, tokens, peers)
-        self.logger = logger
+        (self.farewells, self.logger) = (farewells, logger)
     }
 
     func start() async {}
@@ -105,7 +110,7 @@ final class ClientIdentities: Component {
     {
         let manager = try await start(identity, name, for: client)
         guard await manager.hasJoined(within: Self.joinTimeout, by: ContinuousClock()) else {
-            await leave(manager)
+            await leave(manager, hasJoined: false)
             throw Problems.notIdentified
         }
         let isHere = state.withLock { state in
@@ -148,14 +153,20 @@ final class ClientIdentities: Component {
         let manager = try CommunicationManager(identity: identity, options: options, logger: logger)
         try state.withLock { state in
             guard !state.isStopped else { throw Problems.tooManyIdentities(limit) }
-            state.entries[id] = Entry(manager: manager, place: place, disconnect: client.disconnect)
+            state.entries[id] = Entry(
+                manager: manager,
+                place: place,
+                disconnect: client.disconnect,
+                // Before the start, so that others don't get the Deadvertise event after the Advertise event.
+                hasLeftBefore: farewells?.cancel(id) ?? false
+            )
             // Inside the lock, so that `stop()` finds only started agents. Starting does not block.
             manager.start()
         }
         return manager
     }
 
-    private func leave(_ manager: CommunicationManager) async {
+    private func leave(_ manager: CommunicationManager, hasJoined: Bool = true) async {
         let id = manager.identityId
         // First, because the gateway would advertise an identity again that others deadvertise.
         state.withLock { state in
@@ -164,6 +175,12 @@ final class ClientIdentities: Component {
             peers?.set(id, nil)
         }
         await manager.stop()
+        // Before the id is released to a successor, which cancels the event.
+        if let farewells, let entry = state.withLock({ $0.entries[id] }), entry.manager === manager {
+            var undelivered = manager.takeUndelivered()
+            if entry.hasLeftBefore, !hasJoined, !undelivered.contains(id) { undelivered.append(id) }
+            farewells.publish(undelivered, holding: entry.place)
+        }
         state.withLock { if $0.entries[id]?.manager === manager { $0.entries[id] = nil } }
     }
 
