@@ -201,13 +201,18 @@ final class FeedHub: Sendable {
         default:
             let key = request.shared
             let feed: Feed
+            let upstream: FeedUpstream?
             do throws(Problem) {
-                feed = try use(key, by: client)
+                (feed, upstream) = try use(key, by: client)
             } catch {
                 subscription.refuse(error)
                 return {}
             }
             do throws(Problem) {
+                // The upstream begins only afterwards: the broker sends retained messages as soon as it has the
+                // subscription, and its first client must not miss them. It begins even if this subscription is
+                // refused, because others may use the feed by now.
+                defer { upstream?.begin() }
                 try add(subscription, to: feed, key)
             } catch {
                 leave(feed, key)
@@ -237,8 +242,10 @@ final class FeedHub: Sendable {
 
     /// Returns the feed for an observation, creating it if needed, and counts a user.
     ///
+    /// - Returns: also the upstream of a new feed, which the caller must begin outside of locks: the session may report a
+    ///   status during this call.
     /// - Throws: `Problem` if the limit is reached, even if ``refusal(of:)`` returned nil before.
-    private func use(_ request: Observation, by client: ClientKey) throws(Problem) -> Feed {
+    private func use(_ request: Observation, by client: ClientKey) throws(Problem) -> (Feed, FeedUpstream?) {
         let (feed, upstream, displaced) = try state.withLock { state throws(Problem) in
             if let problem = state.refusal(of: request, sessions: trafficSessions) { throw problem }
             if var entry = state.entries[request], !entry.isMirror {
@@ -262,9 +269,7 @@ final class FeedHub: Sendable {
             return (feed, upstream, displaced)
         }
         displaced?.close()
-        // Outside the lock: the session may report a status during this call.
-        upstream?.begin()
-        return feed
+        return (feed, upstream)
     }
 
     func makeFeed(_ request: Observation, isMirror: Bool) -> Feed {

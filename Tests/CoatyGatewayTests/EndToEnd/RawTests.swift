@@ -44,6 +44,17 @@ import Testing
         #expect(late.messages.filter { $0.topic != "end" }.map(\.topic) == ["r/c"])
     }
 
+    /// The broker sends a retained message as soon as it has the subscription, even before it acknowledges it.
+    @Test func firstSubscriberReceivesRetainedMessage() throws {
+        let scene = try Scene()
+        let client = try scene.gateway.frameClient()
+        for number in 0..<150 {
+            try scene.agent.publish("kept/\(number)", "x", retain: true)
+            try client.subscribe("s\(number)", #""event":"raw","topic":"kept/\(number)""#)
+            #expect(try client.next(of: "s\(number)", "event")["topic"] == "kept/\(number)")
+        }
+    }
+
     /// Raw events do not use the gateway's main connection, where they would delay Coaty events.
     @Test func rawEventsAreObservedOverFurtherConnections() throws {
         let broker = try BrokerProcess(extraConfiguration: ["log_type all"])
