@@ -45,9 +45,10 @@ extension MQTTSubscriptions {
     }
 
     /// Reports a message to a session according to its topic.
-    func receive(_ topic: String, _ payload: [UInt8], for session: BindingSession) {
+    func receive(_ topic: String, _ payload: [UInt8], isRetained: Bool = false, for session: BindingSession) {
         switch meaning(of: topic, for: session) {
-        case .origin(let origin): session.received(InboundMessage(origin, payload: payload, label: topic))
+        case .origin(let origin):
+            session.received(InboundMessage(origin, payload: payload, label: topic, isRetained: isRetained))
         case .foreign: break
         case .unreadable: session.dropped("a message on a topic that is not an event's", label: topic)
         }

@@ -60,6 +60,11 @@ struct MQTTSubscriptions {
         var standing: Standing
         var isEssential: Bool
         var requests: [SubscriptionRequest]
+        /// Whether the filter is queued for sending although the broker knows it, so that the broker sends its retained
+        /// messages again.
+        var isRepeated = false
+
+        var isQueued: Bool { if case .queued = standing { true } else { isRepeated } }
     }
 
     private struct Packet {
@@ -136,6 +141,7 @@ struct MQTTSubscriptions {
             for filter in filters {
                 let key = topics.key(filter)
                 if entries[key] != nil {
+                    if request.isRepeated { queueAgain(key, request.selector) }
                     entries[key]?.requests.append(request)
                 } else {
                     add(key, filter, request)
@@ -143,7 +149,8 @@ struct MQTTSubscriptions {
                 switch entries[key]?.standing {
                 case .queued, .asked: unanswered += 1
                 case .refused: isRefused = true
-                case .granted, nil: break
+                case .granted: if request.isRepeated { unanswered += 1 }
+                case nil: break
                 }
             }
             if unanswered == 0 {
@@ -153,6 +160,19 @@ struct MQTTSubscriptions {
             }
         }
         return answers
+    }
+
+    /// Queues a filter that the broker knows. Its earlier requests for the selector are answered already, or are
+    /// answered together with the new one.
+    private mutating func queueAgain(_ key: Key, _ selector: EventSelector) {
+        entries[key]?.requests.removeAll { $0.selector == selector && open[$0] == nil }
+        switch entries[key]?.standing {
+        case .asked, .granted:
+            guard entries[key]?.isRepeated == false else { return }
+            entries[key]?.isRepeated = true
+            queue.append(key)
+        case .queued, .refused, nil: break
+        }
     }
 
     private mutating func add(_ key: Key, _ filter: String, _ request: SubscriptionRequest) {
@@ -253,7 +273,7 @@ struct MQTTSubscriptions {
         guard inFlight.count < Self.maximumUnanswered || now >= answeredAt + Self.stallTime else { return nil }
         var keys: [Key] = []
         while keys.count < filtersPerPacket, let key = queue.popFirst() {
-            if case .queued = entries[key]?.standing { keys.append(key) }
+            if entries[key]?.isQueued == true { keys.append(key) }
         }
         // While a suspect is unanswered, no other packet is sent.
         while keys.isEmpty, inFlight.isEmpty, let key = probes.popFirst() {
@@ -273,7 +293,10 @@ struct MQTTSubscriptions {
     mutating func sent(_ id: Int32, keys: [Key], now: ContinuousClock.Instant) -> Bool {
         let isProbe = keys.count == 1 && suspects.isRefused(keys[0]) != nil
         if inFlight.isEmpty { answeredAt = now }
-        for key in keys { entries[key]?.standing = .asked(packet: id) }
+        for key in keys {
+            entries[key]?.standing = .asked(packet: id)
+            entries[key]?.isRepeated = false
+        }
         let isNew = !inFlight.contains { $0.id == id }
         inFlight.append(Packet(id: id, keys: keys, isProbe: isProbe, sentAt: now))
         return isNew

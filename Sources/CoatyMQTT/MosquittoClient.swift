@@ -35,7 +35,8 @@ protocol MosquittoClientDelegate: AnyObject {
     /// (MQTT 3.1.1, section 3.2.2.3; MQTT 5, section 3.2.2.2).
     func connackReceived(_ code: Int32, _ properties: ConnectionProperties)
     func publicationsWritten(_ count: Int)
-    func received(topic: String, payload: [UInt8])
+    /// - Parameter isRetained: whether the broker had kept the message, and sends it because of a new subscription.
+    func received(topic: String, payload: [UInt8], isRetained: Bool)
     /// Called when a message was dropped because it is longer than ``MQTTClientOptions/maximumMessageSize``.
     func receivedTooLong(topic: String, size: Int)
     func subackReceived(_ packet: Int32, isGranted: [Bool])
@@ -200,7 +201,7 @@ final class MosquittoClient {
                 return client.delegate.receivedTooLong(topic: topic, size: Int(message.payloadlen))
             }
             let payload = UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen))
-            client.delegate.received(topic: topic, payload: Array(payload))
+            client.delegate.received(topic: topic, payload: Array(payload), isRetained: message.retain)
         }
         mosquitto_subscribe_callback_set(handle) { _, context, id, count, granted in
             let granted = UnsafeBufferPointer(start: granted, count: Int(count))

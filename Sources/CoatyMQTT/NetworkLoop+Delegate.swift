@@ -25,8 +25,8 @@ extension NetworkLoop: MosquittoClientDelegate {
         written = 0
     }
 
-    func received(topic: String, payload: [UInt8]) {
-        subscriptions.receive(topic, payload, for: session)
+    func received(topic: String, payload: [UInt8], isRetained: Bool) {
+        subscriptions.receive(topic, payload, isRetained: isRetained, for: session)
     }
 
     func receivedTooLong(topic: String, size: Int) {

@@ -29,6 +29,8 @@ final class PublicationReader {
 
         var isPublication: Bool { first & 0xF6 == 0x30 }
 
+        var isRetained: Bool { first & 0x01 != 0 }
+
         /// Whether libmosquitto may answer at once: PUBLISH with another QoS, PUBREC, PUBREL, PINGREQ. A broker sends
         /// the first three if it raises the QoS of subscriptions. libmosquitto then reads several packets at a time.
         var isAnswered: Bool { !isPublication && [0x30, 0x50, 0x60, 0xC0].contains(first & 0xF0) }
@@ -197,7 +199,7 @@ final class PublicationReader {
         if packet.count - start > maximumMessageSize {
             delegate.receivedTooLong(topic: topic, size: packet.count - start)
         } else {
-            delegate.received(topic: topic, payload: Array(packet[start...]))
+            delegate.received(topic: topic, payload: Array(packet[start...]), isRetained: head.isRetained)
         }
         return true
     }

@@ -143,7 +143,7 @@ private final class ClientRecorder: MosquittoClientDelegate {
 
     func connackReceived(_ code: Int32, _: ConnectionProperties) { isConnected = code == 0 }
     func publicationsWritten(_: Int) {}
-    func received(topic _: String, payload _: [UInt8]) {}
+    func received(topic _: String, payload _: [UInt8], isRetained _: Bool) {}
     func receivedTooLong(topic _: String, size _: Int) {}
     func subackReceived(_: Int32, isGranted _: [Bool]) {}
     func unsubackReceived(_: Int32) {}

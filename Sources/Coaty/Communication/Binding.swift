@@ -60,4 +60,6 @@ public struct SubscriptionRequest: Sendable, Hashable {
     let ticket: UInt64
     /// Whether the agent can't work without the subscription.
     public let isEssential: Bool
+    /// Whether the subscription exists, and the broker shall deliver its retained messages again.
+    public var isRepeated = false
 }

@@ -19,11 +19,14 @@ public struct InboundMessage: Sendable {
     public let payload: [UInt8]
     /// The protocol's name for the source or destination, such as the MQTT topic; for logs and traffic observers.
     public let label: String
+    /// Whether the broker had kept the message, and delivered it because of a new subscription.
+    public let isRetained: Bool
 
     /// Creates a message.
-    public init(_ origin: Origin, payload: [UInt8], label: String) {
+    public init(_ origin: Origin, payload: [UInt8], label: String, isRetained: Bool = false) {
         self.origin = origin
         self.payload = payload
         self.label = label
+        self.isRetained = isRetained
     }
 }

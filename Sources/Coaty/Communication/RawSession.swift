@@ -110,6 +110,9 @@ package final class RawSession: SessionDelegate {
         }
     }
 
+    /// Requests an observed topic from the broker again, so that the broker delivers its retained messages again.
+    package func requestAgain(_ topic: String) { session.requestAgain(.raw(WireName(topic))) }
+
     // MARK: - The session
 
     func received(_ message: InboundMessage) {

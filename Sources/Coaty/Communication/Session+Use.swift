@@ -199,13 +199,25 @@ extension Session {
             decode: { message in
                 var topic = message.label
                 if case .raw(let name, _, _) = message.origin { topic = name }
-                return RawEvent(topic: topic, payload: message.payload)
+                return RawEvent(topic: topic, payload: message.payload, isRetained: message.isRetained)
             },
             onStatus: onStatus,
             onGap: onGap,
             onEnd: onEnd,
             handler: handler
         )
+    }
+
+    /// Requests a subscription from the broker again, so that the broker delivers its retained messages again. Does
+    /// nothing if there is no such subscription, or while the session is not connected: each connection requests it
+    /// anyway.
+    func requestAgain(_ selector: EventSelector) {
+        let mustWake = core.withLock { core in
+            guard let request = core.subscriptions.requestAgain(selector) else { return false }
+            core.outbox.subscribe(ahead: [request])
+            return true
+        }
+        if mustWake { binding.wake() }
     }
 
     /// Adds an observer that stays as long as the session, even across stops. Call it before the first start.
@@ -285,6 +297,10 @@ extension Session {
             }
             if !isGranted { mustWake = endReserved(core.reserve.giveUp(), &core) }
             let answered = core.subscriptions.answer(request, isGranted: isGranted)
+            if let next = answered.next {
+                core.outbox.subscribe(ahead: [next])
+                mustWake = true
+            }
             return (answered.observers, answered.isInitial ? core.state.period : nil)
         }
         if mustWake { binding.wake() }

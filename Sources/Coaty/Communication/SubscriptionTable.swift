@@ -23,6 +23,10 @@ struct SubscriptionTable: Sendable {
         /// The ticket of the request that the current answer belongs to.
         var ticket: UInt64
         var standing: Standing
+        /// Whether the broker has not yet answered a repeated request.
+        var isRepeating = false
+        /// Whether the subscription must be requested again after the current answer.
+        var mustRepeat = false
     }
 
     private var entries: [EventSelector: Entry] = [:]
@@ -78,6 +82,24 @@ struct SubscriptionTable: Sendable {
         selectors.map { SubscriptionRequest(selector: $0, ticket: nextTicket(), isEssential: false) }
     }
 
+    /// Returns a request for a subscription that exists; nil if none can be sent now. While an answer is awaited, one
+    /// more request follows it, however many are made.
+    mutating func requestAgain(_ selector: EventSelector) -> SubscriptionRequest? {
+        guard let entry = entries[selector] else { return nil }
+        switch entry.standing {
+        case .offline, .refused: return nil
+        case .granted where !entry.isRepeating:
+            let ticket = nextTicket()
+            entries[selector]?.ticket = ticket
+            entries[selector]?.isRepeating = true
+            let isEssential = entry.dispatcher.isPermanent
+            return SubscriptionRequest(selector: selector, ticket: ticket, isEssential: isEssential, isRepeated: true)
+        case .awaited, .granted:
+            entries[selector]?.mustRepeat = true
+            return nil
+        }
+    }
+
     /// Removes an observer.
     ///
     /// - Returns: the observer, which the caller must release outside locks, because it may own other subscriptions
@@ -106,6 +128,8 @@ struct SubscriptionTable: Sendable {
             let ticket = nextTicket()
             entries[selector]?.ticket = ticket
             entries[selector]?.standing = .awaited
+            entries[selector]?.isRepeating = false
+            entries[selector]?.mustRepeat = false
             let isEssential = entries[selector]?.dispatcher.isPermanent ?? false
             return SubscriptionRequest(selector: selector, ticket: ticket, isEssential: isEssential)
         }
@@ -128,18 +152,24 @@ struct SubscriptionTable: Sendable {
 
     /// Handles the broker's answer to a request.
     ///
-    /// - Returns: whether this is the first answer to a request from the start of the current period; and the observers
-    ///   to notify.
+    /// - Returns: whether this is the first answer to a request from the start of the current period; the observers to
+    ///   notify; and the request to send next, if any.
     mutating func answer(
         _ request: SubscriptionRequest,
         isGranted: Bool
-    ) -> (isInitial: Bool, observers: [StatusObserver]) {
+    ) -> (isInitial: Bool, observers: [StatusObserver], next: SubscriptionRequest?) {
         let isInitial = unanswered.remove(request.ticket) != nil
         guard let entry = entries[request.selector], entry.ticket == request.ticket, entry.standing != .offline else {
-            return (isInitial, [])
+            return (isInitial, [], nil)
         }
         entries[request.selector]?.standing = isGranted ? .granted : .refused
-        return (isInitial, entry.dispatcher.statusObservers)
+        entries[request.selector]?.isRepeating = false
+        var next: SubscriptionRequest?
+        if entry.mustRepeat {
+            entries[request.selector]?.mustRepeat = false
+            next = requestAgain(request.selector)
+        }
+        return (isInitial, entry.dispatcher.statusObservers, next)
     }
 
     /// Ends all observations except the permanent ones.

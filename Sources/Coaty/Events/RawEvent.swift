@@ -6,6 +6,8 @@ public struct RawEvent: Sendable {
     public let payload: [UInt8]
     /// Whether the broker keeps the bytes for later subscribers. Not known for a received event.
     public let shouldRetain: Bool
+    /// Whether the broker had kept the received bytes, and delivered them because of a new subscription.
+    public let isRetained: Bool
 
     /// Creates an event.
     ///
@@ -31,9 +33,10 @@ public struct RawEvent: Sendable {
         try with(topic: topic, payload: Array(payload.utf8), shouldRetain: shouldRetain)
     }
 
-    init(topic: String, payload: [UInt8], shouldRetain: Bool = false) {
+    init(topic: String, payload: [UInt8], shouldRetain: Bool = false, isRetained: Bool = false) {
         self.topic = topic
         self.payload = payload
         self.shouldRetain = shouldRetain
+        self.isRetained = isRetained
     }
 }

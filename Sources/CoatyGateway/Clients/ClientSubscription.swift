@@ -23,6 +23,7 @@ final class ClientSubscription: Sendable {
     private let holdings = Mutex<[any AnyObject & Sendable]>([])
     private let payer = Mutex<WorkRate?>(nil)
     private let isRemoved = Atomic(false)
+    private let start = Atomic<UInt64>(0)
 
     init(
         serial: UInt64,
@@ -84,6 +85,7 @@ final class ClientSubscription: Sendable {
     /// Returns the item to queue for a record of a snapshot or replay; nil if the client does not want it. The work is
     /// charged to the client.
     func item(_ record: EventRecord) -> QueuedItem? {
+        if let receivers = record.receivers, !receivers.includes(self) { return nil }
         var steps = WorkRate.steps(toPass: record.size)
         defer { work?.spend(steps) }
         switch record.content {
@@ -96,6 +98,12 @@ final class ClientSubscription: Sendable {
             return reading.isNothing(verdict) ? nil : reading.item(verdict, options, currentView)
         }
     }
+
+    /// The position of the feed behind which the subscription begins. Set before the first record is passed to it.
+    var arrival: UInt64 { start.load(ordering: .relaxed) }
+
+    /// Sets the position behind which the subscription begins.
+    func begin(behind position: UInt64) { start.store(position, ordering: .relaxed) }
 
     /// Whether the feed has removed the subscription.
     var hasLeft: Bool { isRemoved.load(ordering: .acquiring) }

@@ -376,6 +376,7 @@ struct Audience: Sendable {
     /// - Returns: the item for the member; nil if it receives nothing.
     private mutating func deliver(_ current: inout Delivery, to member: Member, of group: Group) -> QueuedItem? {
         let subscription = member.subscription
+        if let receivers = current.record.receivers, !receivers.includes(subscription) { return nil }
         let view = subscription.currentView
         guard let verdict = current.verdict else {
             let gap = QueuedItem.gap(nil, current.record.cursor)

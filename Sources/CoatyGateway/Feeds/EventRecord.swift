@@ -25,10 +25,13 @@ final class EventRecord: Sendable {
     /// The approximate size of the record in memory, in bytes.
     let size: Int
     let isGap: Bool
+    /// The subscriptions that receive a retained message; nil for all.
+    let receivers: RetainedTopics.Receivers?
     private let state: Mutex<State>
 
     init(_ content: Content, cursor: FeedCursor?) {
         self.cursor = cursor
+        receivers = nil
         switch content {
         case .event(let event):
             size = event.footprint + Self.overhead(cursor)
@@ -40,8 +43,9 @@ final class EventRecord: Sendable {
         state = Mutex(.made(content))
     }
 
-    init(_ event: PendingEvent, cursor: FeedCursor?) {
+    init(_ event: PendingEvent, cursor: FeedCursor?, receivers: RetainedTopics.Receivers? = nil) {
         self.cursor = cursor
+        self.receivers = receivers
         size = event.size + Self.overhead(cursor)
         isGap = false
         state = Mutex(.pending(event))
@@ -74,6 +78,8 @@ struct PendingEvent: Sendable {
     let size: Int
     /// The hash of the event at all gateways of a cluster; nil if it is not needed.
     var hash: UInt64?
+    /// The topic of a message that the broker may keep, and whether the broker had kept it; nil for other events.
+    var retention: (topic: WireName, isRetained: Bool)?
     /// Returns the event; nil if it could not be read.
     let make: @Sendable () -> ObservedEvent?
 }
@@ -165,7 +171,7 @@ struct ObservedEvent: Sendable {
 
     /// Creates an event from a message on a topic that Coaty does not use.
     init(_ event: RawEvent) {
-        head = Self.head("raw", [("topic", event.topic)])
+        head = Self.head("raw", [("topic", event.topic)], isRetained: event.isRetained)
         data = .octets(event.payload)
         shared = Self.shared(head, data)
         subject = .none
@@ -292,7 +298,7 @@ struct ObservedEvent: Sendable {
         text += #","data":"#.utf8
     }
 
-    private static func head(_ name: String, _ members: [(String, String?)]) -> [UInt8] {
+    private static func head(_ name: String, _ members: [(String, String?)], isRetained: Bool = false) -> [UInt8] {
         var text = Array(#""event":"\#(name)""#.utf8)
         for case (let name, let value?) in members {
             text += #",""#.utf8
@@ -300,6 +306,7 @@ struct ObservedEvent: Sendable {
             text += #"":"#.utf8
             JSONText.append(value, to: &text)
         }
+        if isRetained { text += #","retained":true"#.utf8 }
         text += #","data":"#.utf8
         return text
     }

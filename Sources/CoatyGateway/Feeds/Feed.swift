@@ -58,19 +58,22 @@ final class Feed: Job {
     /// - Parameters:
     ///   - places: the places of the feed's records at other gateways; nil if clients can't resume there.
     ///   - isMirror: whether the feed is kept only for the clients of other gateways.
+    ///   - expectsRetained: whether the broker keeps messages for new subscriptions.
     init(
         isResumable: Bool,
         memory: ReplayBuffer,
         workers: WorkerPool,
         counts: FeedCounts,
         places: FeedPlaces? = nil,
-        isMirror: Bool = false
+        isMirror: Bool = false,
+        expectsRetained: Bool = false
     ) {
         self.isResumable = isResumable
         self.workers = workers
         self.counts = counts
         self.places = places
         replayBuffer = memory
+        if expectsRetained { intake.withLock { $0.retained = RetainedTopics() } }
         if let places { memory.open(epoch, places, isMirror: isMirror) }
     }
 
@@ -104,7 +107,9 @@ final class Feed: Job {
             if status == .offline {
                 append(&intake, nil) { EventRecord(.gap, cursor: $0) }
                 counts.note(.offline)
+                intake.retained?.reset()
             }
+            if status == .standing { intake.retained?.acknowledged(at: .now) }
             if let places, status != .standing || !intake.isStanding {
                 replayBuffer.beginSection(epoch, at: status == .standing ? places.cluster.now : nil)
             }
@@ -131,14 +136,24 @@ final class Feed: Job {
     }
 
     /// Delivers an event to every subscription. Returns immediately, however many subscriptions there are.
-    func deliver(_ event: PendingEvent) { deliver(event.hash) { EventRecord(event, cursor: $0) } }
+    func deliver(_ event: PendingEvent) {
+        deliver(event.hash, event.retention) { EventRecord(event, cursor: $0, receivers: $1) }
+    }
 
     /// Delivers an event that is already created.
-    func deliver(_ event: ObservedEvent) { deliver(nil) { EventRecord(.event(event), cursor: $0) } }
+    func deliver(_ event: ObservedEvent) { deliver(nil, nil) { cursor, _ in EventRecord(.event(event), cursor: cursor) } }
 
-    private func deliver(_ hash: UInt64?, _ record: (FeedCursor?) -> EventRecord) {
+    private func deliver(
+        _ hash: UInt64?,
+        _ retention: (topic: WireName, isRetained: Bool)?,
+        _ record: (FeedCursor?, RetainedTopics.Receivers?) -> EventRecord
+    ) {
         let (isTrimmed, waitingSince) = intake.withLock { intake -> (Bool, ContinuousClock.Instant?) in
-            let isTrimmed = !intake.isOver && append(&intake, hash, record)
+            let receivers = retention.flatMap { topic, isRetained in
+                let position = intake.position + 1
+                return intake.retained?.note(topic, isRetained: isRetained, at: position, counts.backlogMemory)
+            }
+            let isTrimmed = !intake.isOver && append(&intake, hash) { record($0, receivers) }
             return (isTrimmed, intake.waitingSince)
         }
         if isTrimmed { counts.noteBacklog(waitingSince: waitingSince) }
@@ -196,6 +211,27 @@ final class Feed: Job {
         replayBuffer.close(epoch)
     }
 
+    // MARK: - Retained messages
+
+    /// Keeps the closure that requests the retained messages from the broker again.
+    func setRetainedRequest(_ request: @escaping @Sendable () -> Void) {
+        let isDue = intake.withLock { intake in
+            guard !intake.isOver else { return false }
+            intake.requestRetained = request
+            return intake.mustRequestRetained
+        }
+        if isDue { request() }
+    }
+
+    /// Requests the retained messages for a subscription that was added to a feed in use.
+    func requestRetained() {
+        let request = intake.withLock { intake in
+            if intake.requestRetained == nil { intake.mustRequestRetained = true }
+            return intake.requestRetained
+        }
+        request?()
+    }
+
     // MARK: - Subscriptions
 
     /// Adds a subscription. When the broker has acknowledged the feed, the subscription receives `ok`, the events since
@@ -213,6 +249,8 @@ final class Feed: Job {
         let end = intake.withLock { intake -> Problem? in
             // A subscription that is added just after the broker's refusal is refused for the same reason.
             guard !intake.isOver else { return intake.isRefused ? Problems.subscriptionRefused : intake.end }
+            let position = intake.position
+            intake.retained?.expect(behind: position, at: .now)
             intake.append(.join(join(intake)))
             return nil
         }
@@ -355,6 +393,7 @@ final class Feed: Job {
         _ turns: inout Turns
     ) {
         let subscription = join.subscription
+        subscription.begin(behind: join.arrival)
         if turns.status == .refused {
             subscription.refuse(Problems.subscriptionRefused)
             return
@@ -374,6 +413,8 @@ final class Feed: Job {
                 // After an unknown cursor, only later events: otherwise any cursor text would give access to the replay
                 // buffer.
                 let resumption = known ?? arrival
+                subscription.begin(behind: resumption.position)
+                if known == nil { requestRetained() }
                 if known == nil { start.gap = .gap(nil, resumption) }
                 start.replay = replay(behind: resumption, now)
                 // Behind a record that is queued, if the cursor is from another gateway.

@@ -214,6 +214,7 @@ final class FeedHub: Sendable {
                 // refused, because others may use the feed by now.
                 defer { upstream?.begin() }
                 try add(subscription, to: feed, key)
+                if upstream == nil, subscription.options.since == nil { feed.requestRetained() }
             } catch {
                 leave(feed, key)
                 subscription.refuse(error)
@@ -279,7 +280,8 @@ final class FeedHub: Sendable {
             workers: workers,
             counts: counts,
             places: cluster.flatMap { cluster in request.peerName.map { FeedPlaces(cluster, name: $0) } },
-            isMirror: isMirror
+            isMirror: isMirror,
+            expectsRetained: request.isRaw
         )
     }
 

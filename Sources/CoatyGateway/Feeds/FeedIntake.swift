@@ -44,6 +44,12 @@ struct FeedIntake: Sendable {
     var isRefused = false
     /// The problem that is returned for subscriptions that are added after the end.
     var end = Problems.withdrawn
+    /// Nil unless the broker keeps messages for new subscriptions.
+    var retained: RetainedTopics?
+    /// Requests the retained messages from the broker again; nil until the upstream has begun.
+    var requestRetained: (@Sendable () -> Void)?
+    /// Whether a subscription needs them that was added before the upstream had begun.
+    var mustRequestRetained = false
     /// The functions that cancel the upstream subscriptions.
     var onClose: [@Sendable () -> Void] = []
 
@@ -86,7 +92,10 @@ struct FeedIntake: Sendable {
         return (leaves, entry, waitingSince)
     }
 
-    mutating func removeAll() { (entries, records, bytes, charge) = ([], 0, 0, nil) }
+    mutating func removeAll() {
+        (entries, records, bytes, charge) = ([], 0, 0, nil)
+        (retained, requestRetained) = (nil, nil)
+    }
 
     var isEmpty: Bool { entries.isEmpty && leaves.isEmpty }
 

@@ -97,8 +97,10 @@ struct FeedUpstream {
                     onEnd: onEnd
                 ) { [weak feed] event in
                     let size = event.payload.count + PendingEvent.size(ofNames: event.topic)
-                    feed?.deliver(PendingEvent(size: size) { ObservedEvent(event) })
+                    let retention = (topic: WireName(event.topic), isRetained: event.isRetained)
+                    feed?.deliver(PendingEvent(size: size, retention: retention) { ObservedEvent(event) })
                 }
+                feed.setRetainedRequest { [weak session = place.session] in session?.requestAgain(topic.text) }
                 feed.hold { withExtendedLifetime(place) { subscription.cancel() } }
             } catch {
                 // No file descriptor was left for the session. The next subscription tries again.

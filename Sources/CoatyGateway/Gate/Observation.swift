@@ -149,6 +149,11 @@ enum Observation: Sendable, Hashable {
         if case .traffic = self { true } else { false }
     }
 
+    /// Whether the broker keeps messages for new subscriptions.
+    var isRaw: Bool {
+        if case .raw = self { true } else { false }
+    }
+
     /// The observation of the feed that serves this one. Observations of objects of any kind share one feed.
     var shared: Observation {
         if case .objects = self { .objects(nil) } else { self }

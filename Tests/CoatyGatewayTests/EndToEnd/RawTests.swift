@@ -55,6 +55,43 @@ import Testing
         }
     }
 
+    @Test func everySubscriberReceivesEachRetainedMessageOnce() throws {
+        let scene = try Scene()
+        let client = try scene.gateway.frameClient()
+        for topic in ["a", "b"] { try scene.agent.publish("kept/\(topic)", "1", retain: true) }
+        for id in ["s1", "s2", "s3"] {
+            try client.subscribe(id, #""event":"raw","topic":"kept/+""#)
+            let topics = try (0..<2).map { _ in try client.next(of: id, "event") }
+            #expect(Set(topics.map { $0["topic"] }) == ["kept/a", "kept/b"])
+            #expect(topics.allSatisfy { $0.text.contains(#""retained":true"#) })
+        }
+        // Retained while the feed is in use: the broker does not mark it for the subscriptions that exist.
+        try scene.agent.publish("kept/c", "1", retain: true)
+        try scene.agent.publish("kept/a", [], retain: true)
+        for id in ["s1", "s2", "s3"] {
+            #expect(try client.next(of: id, "event")["topic"] == "kept/c")
+            #expect(try client.next(of: id, "event")["topic"] == "kept/a")
+        }
+        try client.subscribe("s4", #""event":"raw","topic":"kept/+""#)
+        let late = try (0..<2).map { _ in try client.next(of: "s4", "event")["topic"] }
+        #expect(Set(late) == ["kept/b", "kept/c"])
+        try scene.agent.publish("kept/end", "")
+        for id in ["s1", "s2", "s3", "s4"] { #expect(try client.next(of: id, "event")["topic"] == "kept/end") }
+    }
+
+    @Test func clientsThatReturnReceiveTheRetainedMessageAgain() throws {
+        let scene = try Scene()
+        let client = try scene.gateway.frameClient()
+        try scene.agent.publish("kept/a", "1", retain: true)
+        for round in 0..<20 {
+            for id in ["a", "b"] { try client.subscribe("\(id)\(round)", #""event":"raw","topic":"kept/a""#) }
+            for id in ["a", "b"] {
+                #expect(try client.next(of: "\(id)\(round)", "event")["topic"] == "kept/a")
+                #expect(try client.ask("unsubscribe", id: "\(id)\(round)").op == "ok")
+            }
+        }
+    }
+
     /// Raw events do not use the gateway's main connection, where they would delay Coaty events.
     @Test func rawEventsAreObservedOverFurtherConnections() throws {
         let broker = try BrokerProcess(extraConfiguration: ["log_type all"])
