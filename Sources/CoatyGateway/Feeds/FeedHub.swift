@@ -281,7 +281,8 @@ final class FeedHub: Sendable {
             counts: counts,
             places: cluster.flatMap { cluster in request.peerName.map { FeedPlaces(cluster, name: $0) } },
             isMirror: isMirror,
-            expectsRetained: request.isRaw
+            expectsRetained: request.isRaw,
+            keepsLatest: request.keepsLatest
         )
     }
 
