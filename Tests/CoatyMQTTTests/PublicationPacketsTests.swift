@@ -18,7 +18,9 @@ import Testing
         var tooLong: [Int] = []
         func connackReceived(_: Int32, _: ConnectionProperties) {}
         func publicationsWritten(_: Int) {}
-        func received(topic: String, payload: [UInt8], isRetained _: Bool) { messages.append(Message(topic: topic, payload: payload)) }
+        func received(topic: String, payload: [UInt8], isRetained _: Bool) {
+            messages.append(Message(topic: topic, payload: payload))
+        }
         func receivedTooLong(topic _: String, size: Int) { tooLong.append(size) }
         func subackReceived(_: Int32, isGranted _: [Bool]) {}
         func unsubackReceived(_: Int32) {}

@@ -107,7 +107,9 @@ struct OutboundFrame {
         body?.eventStreamFrame(for: receiver, buildEventStreamFrame) ?? buildEventStreamFrame()
     }
 
-    private var receiver: EventBody.Receiver { EventBody.Receiver(id: id, cursor: cursor, change: change, isLatest: isLatest) }
+    private var receiver: EventBody.Receiver {
+        EventBody.Receiver(id: id, cursor: cursor, change: change, isLatest: isLatest)
+    }
 
     private func buildEventStreamFrame() -> [[UInt8]] {
         let text = EventStreamTransport.beginning(op, cursor) + prefix

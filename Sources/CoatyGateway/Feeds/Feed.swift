@@ -146,7 +146,9 @@ final class Feed: Job {
     }
 
     /// Delivers an event that is already created.
-    func deliver(_ event: ObservedEvent) { deliver(nil, nil) { cursor, _ in EventRecord(.event(event), cursor: cursor) } }
+    func deliver(_ event: ObservedEvent) {
+        deliver(nil, nil) { cursor, _ in EventRecord(.event(event), cursor: cursor) }
+    }
 
     private func deliver(
         _ hash: UInt64?,

@@ -53,7 +53,8 @@ struct RetainedTopics: Sendable {
     /// Notes a message.
     ///
     /// - Returns: the receivers of a retained message; nil if all subscriptions receive it.
-    mutating func note(_ topic: WireName, isRetained: Bool, at position: UInt64, _ memory: BacklogMemory) -> Receivers? {
+    mutating func note(_ topic: WireName, isRetained: Bool, at position: UInt64, _ memory: BacklogMemory) -> Receivers?
+    {
         guard isOpen else { return nil }
         let now = ContinuousClock.now
         closeIfOver(now)
