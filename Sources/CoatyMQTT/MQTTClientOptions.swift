@@ -35,8 +35,8 @@ public struct MQTTClientOptions: Sendable {
     /// packets may have at most 64 KiB. With TLS, a longer packet closes the connection, because libmosquitto keeps an
     /// incomplete packet in memory.
     public var maximumPacketSize = Self.defaultMaximumMessageSize + Self.maximumHeadSize
-    /// The version of MQTT.
-    public var version = MQTTVersion.auto
+    /// The version of MQTT. Coaty specifies MQTT 3.1.1 for agents; with MQTT 5, an agent also knows the broker's limits.
+    public var version = MQTTVersion.v311
     /// Maximum size of a packet with a publication, in bytes, if the broker does not state one: MQTT 3.1.1 has no way to.
     /// Brokers close the connection because of a larger packet.
     public var maximumPublicationSize = Self.defaultMaximumPublicationSize

@@ -16,6 +16,9 @@ final class NetworkLoop {
     /// The time for which a connection must be up before the next loss counts as the first one.
     static let stableAfter = Duration.seconds(5)
 
+    /// The filter of the UNSUBSCRIBE packets that confirm publications: never subscribed, as ``BrokerCheck/filter``.
+    static let confirmationFilter = "coaty/confirmation"
+
     let session: BindingSession
     private let options: MQTTClientOptions
     private let wakePipe: WakePipe
@@ -382,7 +385,7 @@ final class NetworkLoop {
             awaitsConfirmation = false
             return true
         }
-        if let packet = try unsubscribe([BrokerCheck.filter], client) {
+        if let packet = try unsubscribe([Self.confirmationFilter], client) {
             barrier = (packet, unconfirmed)
             unconfirmed = 0
         }

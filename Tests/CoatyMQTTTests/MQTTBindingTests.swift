@@ -153,7 +153,9 @@ import Testing
         defer { broker.stop() }
         let observer = try MQTTTestClient(port: broker.port)
         try observer.subscribe("coaty/3/-/CHN:c/+")
-        let agent = try agent(local(broker))
+        var options = local(broker)
+        options.maximumPublicationSize = 64 << 20
+        let agent = try agent(options)
         agent.start()
         try waitUntil("online") { agent.isOnline }
         // Larger than the socket buffers, so that the connection is cut while the publication is being written.
@@ -161,6 +163,29 @@ import Testing
         _ = try agent.publishChannel(channel("behind"))
         _ = try observer.waitFor(within: 20) { $0.text.contains("behind") }
         try waitUntil("nothing is left") { agent.queued.publications == 0 }
+        await agent.stop()
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func largerPublicationThanTheBrokerAcceptsIsRefused(version: MQTTVersion) async throws {
+        let broker = try BrokerProcess(extraConfiguration: ["max_packet_size 100000", "log_type all"])
+        defer { broker.stop() }
+        var options = local(broker)
+        options.version = version
+        options.maximumPublicationSize = 90_000
+        let agent = try agent(options)
+        agent.start()
+        try waitUntil("online") { agent.isOnline }
+        #expect(broker.log.contains(version == .v311 ? "(p2, c1, k10)" : "(p5, c1, k10)"))
+        let limit = version == .v311 ? 90_000 : 100_000
+        #expect(agent.statistics.properties.maximumPacketSize == limit)
+        let event = try channel(String(repeating: "x", count: 110_000))
+        let error = #expect(throws: CommunicationError.self) { try agent.publishChannel(event) }
+        guard case .exceedsBrokerLimit(_, limit) = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(agent.isOnline && agent.statistics.reconnects == 0)
         await agent.stop()
     }
 

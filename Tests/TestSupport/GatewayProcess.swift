@@ -122,9 +122,22 @@ public final class GatewayProcess: Sendable {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count
     }
 
-    /// Sends a signal.
+    /// Sends a signal. After SIGSTOP, returns when all threads have stopped.
     public func signal(_ number: Int32) {
-        if !hasEnded { kill(pid, number) }
+        guard !hasEnded else { return }
+        kill(pid, number)
+        guard number == SIGSTOP else { return }
+        let deadline = Date(timeIntervalSinceNow: Self.limit)
+        while !hasStopped, !hasEnded, Date() < deadline { usleep(Self.tick) }
+    }
+
+    private var hasStopped: Bool {
+        let tasks = "/proc/\(pid)/task"
+        return (try? FileManager.default.contentsOfDirectory(atPath: tasks))?.allSatisfy { task in
+            // The state follows the name, which is in parentheses.
+            let text = (try? String(contentsOfFile: "\(tasks)/\(task)/stat", encoding: .utf8)) ?? ") T"
+            return text.split(separator: ")").last?.hasPrefix(" T") ?? true
+        } ?? true
     }
 
     /// Waits until the process has ended, and returns its exit code, or minus the signal that ended it.

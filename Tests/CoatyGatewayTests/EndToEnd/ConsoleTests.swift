@@ -9,7 +9,7 @@ import Testing
         """
 
     /// Header fields whose values differ between responses.
-    private static let own: Set = ["content-type", "content-length", "etag", "date", "connection"]
+    private static let own: Set = ["content-type", "content-length", "etag", "date", "connection", "keep-alive"]
 
     /// Each file is served at its path, with exactly the expected headers.
     @Test func servesEachFile() throws {

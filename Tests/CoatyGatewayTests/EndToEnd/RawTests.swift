@@ -50,7 +50,7 @@ import Testing
         let client = try scene.gateway.frameClient()
         for number in 0..<150 {
             try scene.agent.publish("kept/\(number)", "x", retain: true)
-            try client.subscribe("s\(number)", #""event":"raw","topic":"kept/\(number)""#)
+            try client.subscribe("s\(number)", #""event":"raw","topic":"kept/\#(number)""#)
             #expect(try client.next(of: "s\(number)", "event")["topic"] == "kept/\(number)")
         }
     }
@@ -112,7 +112,7 @@ import Testing
         #expect(client.received.allSatisfy { $0.op != "gap" })
         #expect(try scene.gateway.stop() == 0)
         // The gateway also has its main connection, and one that observes other namespaces.
-        let connected = Set(broker.log.matches(of: /as (Coaty[0-9a-f]{18}) .p2/).map(\.1))
+        let connected = Set(broker.log.matches(of: /as (Coaty[0-9a-f]{18}) .p5/).map(\.1))
         #expect(connected.count >= 2)
         try waitUntil("all connections are closed in order") {
             Set(broker.log.matches(of: /Client (Coaty[0-9a-f]{18}) disconnected\./).map(\.1)) == connected

@@ -84,7 +84,7 @@ import Testing
             return String(text)
         }
         // The capacity of the relay and of the socket pair.
-        let more = 64 << 10
+        let more = 128 << 10
         #expect(encrypted.slow < plain.slow + more, "\(encrypted) \(plain)")
         #expect(encrypted.dropped < plain.dropped + more, "\(encrypted) \(plain)")
     }
