@@ -38,8 +38,6 @@ final class Feed: Job {
         var pending: [(join: FeedIntake.Join, snapshot: ObjectSnapshot?)] = []
         /// By client; nil for subscriptions that are not charged to a client.
         var slowLanes: [ObjectIdentifier?: SlowLane] = [:]
-        /// Nil if the feed keeps none.
-        var latest: LatestEvents?
         /// The record that is being delivered, which the slow lanes receive afterwards.
         var undelivered: EventRecord?
     }
@@ -61,7 +59,6 @@ final class Feed: Job {
     ///   - places: the places of the feed's records at other gateways; nil if clients can't resume there.
     ///   - isMirror: whether the feed is kept only for the clients of other gateways.
     ///   - expectsRetained: whether the broker keeps messages for new subscriptions.
-    ///   - keepsLatest: whether the feed keeps the last event of each object or IO source.
     init(
         isResumable: Bool,
         memory: ReplayBuffer,
@@ -69,15 +66,13 @@ final class Feed: Job {
         counts: FeedCounts,
         places: FeedPlaces? = nil,
         isMirror: Bool = false,
-        expectsRetained: Bool = false,
-        keepsLatest: Bool = false
+        expectsRetained: Bool = false
     ) {
         self.isResumable = isResumable
         self.workers = workers
         self.counts = counts
         self.places = places
         replayBuffer = memory
-        if keepsLatest { turns.withLock { $0.latest = LatestEvents(counts.latestMemory) } }
         if expectsRetained { intake.withLock { $0.retained = RetainedTopics() } }
         if let places { memory.open(epoch, places, isMirror: isMirror) }
     }
@@ -353,7 +348,6 @@ final class Feed: Job {
         switch entry {
         case .record(let record, let position):
             turns.position = position
-            turns.latest?.keep(record, at: position)
             turns.audience.begin(record, at: position)
             if !turns.slowLanes.isEmpty { turns.undelivered = record }
         case .join(let join): apply(join, &turns)
@@ -417,11 +411,6 @@ final class Feed: Job {
             if outcome == .gap || outcome == .unknown { start.snapshot = snapshot() }
             if start.snapshot != nil {
                 start.gap = .gap(nil, nil)
-            } else if subscription.options.latest, outcome == .gap || outcome == .unknown {
-                subscription.begin(behind: join.arrival)
-                start.gap = .gap(nil, arrival)
-                start.latest = latest(for: subscription, upTo: join.arrival, turns)
-                start.replay = replay(behind: arrival, now)
             } else {
                 // After an unknown cursor, only later events: otherwise any cursor text would give access to the replay
                 // buffer.
@@ -442,10 +431,6 @@ final class Feed: Job {
             if hasGap { start.gap = .gap(nil, cursor) } else { start.cursor = cursor }
             // Events delivered before the broker acknowledged the feed.
             if start.snapshot == nil { start.replay = replay(behind: arrival, now) }
-            if subscription.options.latest {
-                start.latest = latest(for: subscription, upTo: join.arrival, turns)
-                if start.latest == nil, start.gap == nil { (start.gap, start.cursor) = (.gap(nil, cursor), nil) }
-            }
         }
         if let snapshot = start.snapshot {
             // The snapshot may be newer than the last record that was applied. Events that occur while it is being
@@ -487,18 +472,6 @@ final class Feed: Job {
         }
         return content.count == 0 || join.isRetry || time < cluster.now - Self.retryDelay
             ? .decided(nil, .unknown) : .later
-    }
-
-    /// Returns the last events of the objects or IO sources; nil if the client has no memory for them.
-    private func latest(
-        for subscription: ClientSubscription,
-        upTo position: UInt64,
-        _ turns: Turns
-    ) -> LatestSnapshot? {
-        let records = turns.latest?.records(upTo: position) ?? []
-        let bytes = records.reduce(0) { $0 + $1.size }
-        guard let charge = try? subscription.charged(bytes) else { return nil }
-        return LatestSnapshot(records, charge: charge)
     }
 
     private func replay(behind cursor: FeedCursor, _ now: FeedCursor) -> Replay? {

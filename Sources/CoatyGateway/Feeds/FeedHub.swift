@@ -281,8 +281,7 @@ final class FeedHub: Sendable {
             counts: counts,
             places: cluster.flatMap { cluster in request.peerName.map { FeedPlaces(cluster, name: $0) } },
             isMirror: isMirror,
-            expectsRetained: request.isRaw,
-            keepsLatest: request.keepsLatest
+            expectsRetained: request.isRaw
         )
     }
 
