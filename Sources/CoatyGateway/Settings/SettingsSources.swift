@@ -62,8 +62,6 @@ extension GatewaySettings {
         broker?.connectTimeout = brokerConnectTimeout
         broker?.filtersPerPacket = brokerFiltersPerPacket
         broker?.topicDialect = topicDialect
-        broker?.version = mqttVersion
-        broker?.maximumPublicationSize = maximumPublicationSize
         for (name, file) in [
             ("broker-ca-file", tls.caFile), ("broker-certificate-file", tls.certificateFile),
             ("broker-key-file", tls.keyFile), ("broker-password-file", brokerPasswordFile),
