@@ -33,7 +33,7 @@ extension CommunicationError: CustomStringConvertible {
         case .exceedsBrokerLimit(let size, let limit):
             "the publication needs a packet of \(size) bytes, and the broker accepts at most \(limit)"
         case .closesConnection:
-            "the broker closes the connection when it receives such a publication; does it permit the topic?"
+            "the broker closes the connection when it receives such a publication; it may not permit the topic"
         case .retainUnavailable: "the broker keeps no retained messages"
         case .offline: "not connected to the broker"
         case .notARequest: "the event is not a request that came in"

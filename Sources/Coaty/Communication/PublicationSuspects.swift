@@ -5,7 +5,7 @@ import DequeModule
 /// The binding reports what the broker has read. When the broker closes the connection, what it may have read since then
 /// is suspected. Later publications of these kinds are written one at a time, each confirmed before the next is written.
 /// A suspect that was the only unconfirmed publication when the broker closes the connection again is proven: it is given
-/// up, and others like it are refused for a time. So each cause ends at most ``maximumLosses`` connections.
+/// up, and others like it are refused for a time. So each cause ends two connections.
 ///
 /// This is a value without side effects.
 struct PublicationSuspects: Sendable {
@@ -54,8 +54,6 @@ struct PublicationSuspects: Sendable {
         var time: Duration
     }
 
-    /// Number of connections that one cause ends.
-    static let maximumLosses = 2
     /// Size in bytes from which a publication's size may be the cause.
     static let largeSize = 16 << 10
     /// For how long publications of a suspected kind are confirmed one at a time.
