@@ -186,6 +186,10 @@ extension Gateway {
             cluster: peers.flatMap { peers in clusterKey.map { ClusterCursors($0, peers) } },
             logger: logger.labelled(.feeds)
         )
+        accounts.refusals.setBrokerRefusalHandler { [streams = hub.streams, audit] publication, client in
+            audit.refusedByBroker(publication, of: client)
+            streams.report(Problems.refusedByBroker(publication), to: client)
+        }
         var routingCluster: RoutingCluster?
         if let peers, let peerObjects {
             let routing = await RoutingCluster(

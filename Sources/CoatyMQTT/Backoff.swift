@@ -5,11 +5,14 @@ struct Backoff: Sendable {
     static let longest = Duration.seconds(10)
 
     private var next = Self.first
+    private let longest: Duration
+
+    init(longest: Duration = Self.longest) { self.longest = longest }
 
     /// Returns the next delay: between half of the current step and the whole step.
     mutating func delay() -> Duration {
         let step = next
-        next = min(next * 2, Self.longest)
+        next = min(next * 2, longest)
         return step * Double.random(in: 0.5...1)
     }
 

@@ -3,6 +3,12 @@ enum DisconnectReason {
     /// The lowest code of an error.
     static let firstError: Int32 = 0x80
 
+    /// Returns whether a broker may end a connection with this code because of a publication, rather than because of itself
+    /// or of another client.
+    static func mayBeAboutPublication(_ code: Int32) -> Bool {
+        ![0x88, 0x89, 0x8B, 0x8D, 0x8E, 0x98, 0x9C, 0x9D, 0xA0].contains(code)
+    }
+
     /// Returns what a code means, for people.
     static func text(_ code: Int32) -> String {
         let meaning: String? =

@@ -16,6 +16,9 @@ final class NetworkLoop {
     /// The time for which a connection must be up before the next loss counts as the first one.
     static let stableAfter = Duration.seconds(5)
 
+    /// Maximum delay before a quarantine connects again: each of its publications may end a connection.
+    static let longestQuarantineDelay = Duration.seconds(1)
+
     /// The filter of the UNSUBSCRIBE packets that confirm publications: never subscribed, as ``BrokerCheck/filter``.
     static let confirmationFilter = "coaty/confirmation"
 
@@ -24,7 +27,7 @@ final class NetworkLoop {
     private let wakePipe: WakePipe
     private let logger: Logger
     var subscriptions: MQTTSubscriptions
-    private var backoff = Backoff()
+    private var backoff: Backoff
     /// The code by which the broker has refused the connection.
     var refusal: Int32?
     /// The last packet, which the broker answers before the connection is closed.
@@ -56,6 +59,7 @@ final class NetworkLoop {
         self.options = options
         self.wakePipe = wakePipe
         self.logger = logger
+        backoff = Backoff(longest: session.isQuarantine ? Self.longestQuarantineDelay : Backoff.longest)
         brokerCheck = BrokerCheck(interval: options.checkInterval)
         subscriptions = MQTTSubscriptions(
             topics: MQTTTopics(session, options.topicDialect),
@@ -81,7 +85,8 @@ final class NetworkLoop {
     private func report(_ error: ConnectionError) {
         if session.isConnected { endConnection(error) } else { session.failed(error) }
         client = nil
-        logger.warning(
+        logger.log(
+            level: session.isQuarantine ? .debug : .warning,
             "not connected to the broker",
             metadata: ["broker": "\(options.address)", "reason": "\(error.reason.rawValue)", "error": "\(error)"]
         )
@@ -96,7 +101,8 @@ final class NetworkLoop {
                 metadata: ["topic filter": "\(filter.prefix(200))"]
             )
         }
-        session.lost(error)
+        let isCause = client?.disconnectReason.map(DisconnectReason.mayBeAboutPublication) ?? true
+        session.lost(error, byPublication: error?.reason == .closed && isCause)
     }
 
     /// Blocks SIGPIPE on this thread: libmosquitto uses write(2), which raises it if the broker has disconnected.

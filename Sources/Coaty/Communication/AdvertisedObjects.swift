@@ -44,7 +44,7 @@ struct AdvertisedObjects: Sendable {
     private(set) var refused = 0
 
     /// The advertisements, in the order in which the objects were added, but each parent before its children.
-    var joinEvents: [Publication] {
+    var inOrder: [Publication] {
         var events: [Publication] = []
         events.reserveCapacity(2 * objects.count)
         var placed: Set<CoatyUUID> = []
@@ -57,7 +57,7 @@ struct AdvertisedObjects: Sendable {
                 line.append(shared)
                 next = shared.parentId
             }
-            for shared in line.reversed() { events += shared.publications.map { $0.asJoinEvent() } }
+            for shared in line.reversed() { events += shared.publications }
         }
         return events
     }

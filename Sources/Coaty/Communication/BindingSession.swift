@@ -10,6 +10,8 @@ public final class BindingSession: Sendable {
     public let namespace: String
     /// Whether events of all namespaces are observed, not only those of ``namespace``.
     public let observesAllNamespaces: Bool
+    /// Whether the session publishes only what brokers may refuse by closing the connection. Lost connections are expected.
+    public let isQuarantine: Bool
     /// The publication that the broker sends when the agent's connection is lost; nil for a session that only observes.
     public let farewell: Publication?
     private let session: Session
@@ -25,6 +27,7 @@ public final class BindingSession: Sendable {
         identityId = session.configuration.identityId
         namespace = session.configuration.namespace
         observesAllNamespaces = session.configuration.observesAllNamespaces
+        isQuarantine = session.configuration.guarded != nil
         farewell = session.configuration.farewell
     }
 
@@ -46,7 +49,11 @@ public final class BindingSession: Sendable {
     public func failed(_ error: ConnectionError) { session.handle(.failed(life: life, error)) }
 
     /// Reports that the connection is lost or was closed by ``Binding/leave()``.
-    public func lost(_ error: ConnectionError?) { session.handle(.lost(life: life, error)) }
+    ///
+    /// - Parameter byPublication: whether the broker may have closed it because of a publication.
+    public func lost(_ error: ConnectionError?, byPublication: Bool = false) {
+        session.handleLoss(error, byPublication: byPublication, life: life)
+    }
 
     /// Reports that the broker has granted or refused a subscription. A later answer to the same request replaces an
     /// earlier one.

@@ -23,16 +23,16 @@ extension CommunicationManager {
     ///     does.
     package func publishAdvertise(
         _ event: AdvertiseEvent,
-        holding: (any AnyObject & Sendable)?,
-        keeping: (any AnyObject & Sendable)?
+        holding: (any PublicationHolder)?,
+        keeping: (any PublicationHolder)?
     ) throws(CommunicationError) -> Delivery {
         try publishAdvertise(event, holding: holding, keeping: keeping, isKept: keeping != nil)
     }
 
     private func publishAdvertise(
         _ event: AdvertiseEvent,
-        holding: (any AnyObject & Sendable)?,
-        keeping: (any AnyObject & Sendable)?,
+        holding: (any PublicationHolder)?,
+        keeping: (any PublicationHolder)?,
         isKept: Bool
     ) throws(CommunicationError) -> Delivery {
         let header = event.header
@@ -87,7 +87,7 @@ extension CommunicationManager {
     /// - Parameter holding: released when the event is written or given up.
     package func publishDeadvertise(
         _ event: DeadvertiseEvent,
-        holding: (any AnyObject & Sendable)?
+        holding: (any PublicationHolder)?
     ) throws(CommunicationError) -> Delivery {
         let publication = publication(.deadvertise, event.payload, sharing: .ends(event.data.objectIds))
         return try session.publish([publication], holding: holding)
@@ -99,7 +99,7 @@ extension CommunicationManager {
     /// - Returns: a function that withdraws the event if it is not yet handed over, and returns whether it did.
     package func publishDeadvertise(
         departed ids: [CoatyUUID],
-        holding: any AnyObject & Sendable
+        holding: any PublicationHolder
     ) throws -> @Sendable () -> Bool {
         let (id, event) = (session.nextId(), try DeadvertiseEvent.with(objectIds: ids))
         let publication = publication(.deadvertise, event.payload, request: id, sharing: .ends(ids))
@@ -131,7 +131,7 @@ extension CommunicationManager {
     /// - Parameter holding: released when the event is written or given up.
     package func publishChannel(
         _ event: ChannelEvent,
-        holding: (any AnyObject & Sendable)?
+        holding: (any PublicationHolder)?
     ) throws(CommunicationError) -> Delivery {
         let publication = publication(.channel, name: .name(WireName(event.channelId)), event.payload)
         return try session.publish([publication], holding: holding)
@@ -152,7 +152,7 @@ extension CommunicationManager {
     /// - Parameter holding: released when the event is written or given up.
     package func publishRaw(
         _ event: RawEvent,
-        holding: (any AnyObject & Sendable)?
+        holding: (any PublicationHolder)?
     ) throws(CommunicationError) -> Delivery {
         guard session.binding.isPublishable(rawTopic: event.topic) else { throw .invalidTopic(event.topic) }
         let destination = Publication.Destination.raw(topic: event.topic, isRetained: event.shouldRetain)
@@ -262,7 +262,7 @@ extension CommunicationManager {
     /// - Parameter holding: released when the event is written or given up.
     package func publish<Request: RequestEvent>(
         _ event: Request,
-        holding: (any AnyObject & Sendable)?,
+        holding: (any PublicationHolder)?,
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (Request.Response) -> Void
     ) throws(CommunicationError) -> PendingRequest {
@@ -289,7 +289,7 @@ extension CommunicationManager {
     private func publish<Request: RequestEvent>(
         _ event: Request,
         _ end: RequestEnd,
-        holding: (any AnyObject & Sendable)?,
+        holding: (any PublicationHolder)?,
         onStatus: (@Sendable (SubscriptionStatus) -> Void)?,
         handler: @escaping @Sendable (Request.Response) -> Void
     ) throws(CommunicationError) -> PendingRequest {

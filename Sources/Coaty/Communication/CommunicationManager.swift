@@ -88,7 +88,8 @@ public final class CommunicationManager: Sendable {
                 limits: options.outboxLimits,
                 joinEvents: joinEvents,
                 farewell: farewell,
-                messageCounts: options.messageCounts
+                messageCounts: options.messageCounts,
+                makeBinding: options.binding
             ),
             binding: try options.binding(logger),
             log: SessionLog(logger: logger)
@@ -174,16 +175,20 @@ public final class CommunicationManager: Sendable {
     /// The publications that are queued for the connection.
     public var queued: QueuedPublications {
         session.core.withLock { core in
-            QueuedPublications(
-                publications: core.outbox.publications,
-                bytes: core.outbox.bytes,
-                operations: core.outbox.operations
+            let own = QueuedPublications(core.outbox)
+            guard let suspects = core.quarantine?.queued else { return own }
+            return QueuedPublications(
+                publications: own.publications + suspects.publications,
+                bytes: own.bytes + suspects.bytes,
+                operations: own.operations + suspects.operations
             )
         }
     }
 
     /// Whether the agent is connected and all publications are written, including the Advertise event of its identity.
-    public var hasWrittenEverything: Bool { session.core.withLock { $0.state.sends && $0.outbox.isDrained } }
+    public var hasWrittenEverything: Bool {
+        session.core.withLock { $0.state.sends && $0.outbox.isDrained && $0.quarantine?.isIdle ?? true }
+    }
 
     /// Counters of publications and messages, and the state of the connection.
     public var statistics: CommunicationStatistics {
@@ -197,6 +202,7 @@ public final class CommunicationManager: Sendable {
                 properties: core.properties,
                 refusedSubscriptions: core.subscriptions.refusedCount,
                 provenPublications: core.suspects.proven,
+                suspects: SuspectStatistics(core),
                 received: received,
                 invalid: invalid,
                 published: core.counts.published,

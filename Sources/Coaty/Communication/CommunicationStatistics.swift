@@ -18,6 +18,8 @@ public struct CommunicationStatistics: Sendable, Hashable {
     public let refusedSubscriptions: Int
     /// Number of publications that were given up because the broker closes the connection when it receives them.
     public let provenPublications: Int
+    /// What the agent has learned about publications that the broker may not accept.
+    public let suspects: SuspectStatistics
     /// Number of received messages, including dropped ones.
     public let received: Int
     /// Number of messages that were dropped because their content does not match their address, or because they exceed
@@ -36,6 +38,25 @@ public struct CommunicationStatistics: Sendable, Hashable {
     public let oldestQueued: ContinuousClock.Instant?
 }
 
+/// What an agent has learned from connections that the broker has closed. Suspected publications have their own connection.
+public struct SuspectStatistics: Sendable, Hashable {
+    /// Number of clients all of whose publications are suspected.
+    public let clients: Int
+    /// Number of event types, with their names, and topics that are suspected.
+    public let kinds: Int
+    /// The size in bytes from which publications are suspected; nil if none is.
+    public let size: Int?
+    /// Number of kinds and sizes that are refused to a client.
+    public let refusals: Int
+    /// Number of suspected publications that are queued.
+    public let queued: Int
+
+    init(_ core: borrowing Session.Core) {
+        (clients, kinds, size, refusals) = core.suspects.summary
+        queued = core.quarantine?.queued.publications ?? 0
+    }
+}
+
 /// The publications and operations that are queued for the connection.
 public struct QueuedPublications: Sendable, Hashable {
     /// Number of publications.
@@ -44,4 +65,10 @@ public struct QueuedPublications: Sendable, Hashable {
     public let bytes: Int
     /// Number of all operations, including changes of subscriptions.
     public let operations: Int
+}
+
+extension QueuedPublications {
+    init(_ outbox: Outbox) {
+        self.init(publications: outbox.publications, bytes: outbox.bytes, operations: outbox.operations)
+    }
 }

@@ -99,6 +99,7 @@ public final class InMemoryBroker: Sendable {
                 _ = state.withLock { $0.clients[id]?.selectors.remove(selector) }
             case .publish(let publication):
                 session.publicationsWritten()
+                session.publicationsRead(1)
                 deliver(publication)
             case .disconnect:
                 return

@@ -8,6 +8,7 @@ import DequeModule
 struct Outbox: Sendable {
     /// The operations of one request in the outbox.
     private struct Owned {
+        let client: ObjectIdentifier?
         var queued = 0
         var queuedBytes = 0
         var unwritten = 0
@@ -17,9 +18,6 @@ struct Outbox: Sendable {
 
     /// Maximum number of withdrawn or undone operations that stay in the queue; half of the queue if that is more.
     static let maximumDead = 64
-    /// Maximum number of lost connections during which the same publication was being written: a broker may refuse a
-    /// publication by closing the connection, each time.
-    static let maximumAttempts = 5
 
     let limits: OutboxLimits
     /// Number of publications that are queued or not yet written.
@@ -39,9 +37,13 @@ struct Outbox: Sendable {
     private var withdrawn = 0
     /// Whether the binding took the disconnect operation. Nothing is sent after it.
     private var isClosed = false
+    /// Number of publications that are queued or not yet written, by client; nil if they are not counted.
+    private var clients: [ObjectIdentifier?: Int]?
 
-    init(limits: OutboxLimits) {
+    /// - Parameter countsClients: whether ``holds(publicationsOf:)`` is used.
+    init(limits: OutboxLimits, countsClients: Bool = false) {
         self.limits = limits
+        clients = countsClients ? [:] : nil
     }
 
     /// Number of queued operations, including changes of subscriptions.
@@ -60,6 +62,29 @@ struct Outbox: Sendable {
 
     /// The publication that may be partly written.
     var beingWritten: Publication? { unwritten.first }
+
+    /// The first queued publication; nil if another operation is first.
+    var nextPublication: Publication? {
+        for operation in queue {
+            guard case .publish(let publication) = operation else { return nil }
+            if publication.request.map({ owned[$0] != nil }) ?? true { return publication }
+        }
+        return nil
+    }
+
+    /// The objects that are advertised by publications which are not yet written.
+    var advertised: Set<CoatyUUID> {
+        var ids = Set(unwritten.compactMap(\.sharedObjectId))
+        for case .publish(let publication) in queue { if let id = publication.sharedObjectId { ids.insert(id) } }
+        return ids
+    }
+
+    /// Returns whether publications of a client are not yet written.
+    ///
+    /// - Parameter client: nil for the agent itself.
+    func holds(publicationsOf client: (any PublicationClient)?) -> Bool {
+        clients?[client.map(ObjectIdentifier.init)] != nil
+    }
 
     /// Whether all operations were handed over and all publications are written.
     var isDrained: Bool { operations == 0 && unwritten.isEmpty }
@@ -96,11 +121,29 @@ struct Outbox: Sendable {
         if publication.queuedSince == nil { publication.queuedSince = now }
         publications += 1
         bytes += publication.size
+        let client = publication.client.map(ObjectIdentifier.init)
         if let request = publication.request {
-            owned[request, default: Owned()].queued += 1
+            owned[request, default: Owned(client: client)].queued += 1
             owned[request]?.queuedBytes += publication.size
+            if publication.isPartOfTaken { owned[request]?.isTaken = true }
         }
+        clients?[client, default: 0] += 1
         queue.append(.publish(publication))
+    }
+
+    private mutating func removed(_ count: Int, of client: ObjectIdentifier?) {
+        guard let left = clients?[client] else { return }
+        clients?[client] = left > count ? left - count : nil
+    }
+
+    /// Queues publications of another outbox. They don't count against the limits until then.
+    ///
+    /// - Parameter isFirst: whether to queue them before all others.
+    mutating func adopt(_ publications: [Publication], isFirst: Bool = false) {
+        let others = queue
+        if isFirst { queue = [] }
+        for publication in publications { append(publication, at: .now) }
+        if isFirst { queue += others }
     }
 
     /// Queues a subscription.
@@ -145,6 +188,7 @@ struct Outbox: Sendable {
         publications -= left.queued
         bytes -= left.queuedBytes
         withdrawn += left.queued
+        removed(left.queued, of: left.client)
         compactIfNeeded()
     }
 
@@ -160,6 +204,20 @@ struct Outbox: Sendable {
         }
         undone = []
         withdrawn = 0
+    }
+
+    /// Removes the other queued publications of an event that advertises an object under several names.
+    mutating func removeAdvertisements(besides publication: Publication) {
+        guard let id = publication.sharedObjectId else { return }
+        for index in queue.indices.reversed() {
+            guard case .publish(let other) = queue[index], other.sharedObjectId == id, !other.isJoinEvent,
+                other.queuedSince == publication.queuedSince
+            else { continue }
+            queue.remove(at: index)
+            publications -= 1
+            bytes -= other.size
+            removed(1, of: other.client.map(ObjectIdentifier.init))
+        }
     }
 
     // MARK: - Handing over
@@ -206,6 +264,7 @@ struct Outbox: Sendable {
         guard !publication.isJoinEvent else { return publication }
         publications -= 1
         bytes -= publication.size
+        removed(1, of: publication.client.map(ObjectIdentifier.init))
         if let request = publication.request, owned[request] != nil {
             owned[request]?.unwritten -= 1
             if owned[request]?.unwritten == 0, owned[request]?.queued == 0 { owned[request] = nil }
@@ -227,27 +286,34 @@ struct Outbox: Sendable {
     }
 
     /// Ends a period. Publications that were not written are sent first in the next period, except those whose request
-    /// has ended and those that were interrupted by ``maximumAttempts`` lost connections.
+    /// has ended.
     ///
-    /// - Parameter givesUpFirst: whether to give up the publication that was being written.
-    /// - Returns: the publications that are given up, except join events.
-    mutating func end(givesUpFirst: Bool = false) -> [Publication] {
-        // They are written in order, so only the first one may be partly written.
-        var interrupted = Array(unwritten.dropFirst(givesUpFirst ? 1 : 0))
-        if !givesUpFirst, let first = interrupted.first { interrupted[0] = first.attempted() }
+    /// - Parameter isExtracted: whether to remove a publication; called for each in order. The second argument is whether
+    ///   it may be partly written.
+    /// - Returns: the removed publications.
+    mutating func end(extracting isExtracted: (Publication, Bool) -> Bool = { _, _ in false }) -> [Publication] {
         let waiting = queue.compactMap { operation -> Publication? in
             if case .publish(let publication) = operation { publication } else { nil }
         }
-        let left = (interrupted + waiting).filter { publication in
-            !publication.isJoinEvent && (publication.request.map { owned[$0] != nil } ?? true)
+        let former = self
+        self = Outbox(limits: limits, countsClients: clients != nil)
+        var extracted: [Publication] = []
+        for (position, publication) in (Array(former.unwritten) + waiting).enumerated() where !publication.isJoinEvent {
+            var publication = publication
+            if let request = publication.request {
+                guard let left = former.owned[request] else { continue }
+                publication.isPartOfTaken = left.isTaken
+            }
+            // They are written in order, so only the first one may be partly written.
+            let isPartly = position == 0 && !former.unwritten.isEmpty
+            if isExtracted(publication, isPartly) {
+                extracted.append(publication)
+            } else {
+                if isPartly { publication.attempts += 1 }
+                append(publication, at: .now)
+            }
         }
-        let former = owned
-        let unwrittenFirst = unwritten.first.flatMap { $0.isJoinEvent ? nil : $0 }
-        self = Outbox(limits: limits)
-        for publication in left where publication.attempts < Self.maximumAttempts { append(publication, at: .now) }
-        for request in owned.keys { owned[request]?.isTaken = former[request]?.isTaken ?? false }
-        let first = givesUpFirst ? unwrittenFirst.map { [$0] } ?? [] : []
-        return first + left.filter { $0.attempts >= Self.maximumAttempts }
+        return extracted
     }
 
     /// Queues the last operations of the session after all others.
@@ -258,7 +324,7 @@ struct Outbox: Sendable {
 
     /// Discards all operations but the disconnect.
     mutating func replaceByDisconnect() {
-        self = Outbox(limits: limits)
+        self = Outbox(limits: limits, countsClients: clients != nil)
         queue.append(.disconnect)
     }
 }

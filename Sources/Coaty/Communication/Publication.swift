@@ -28,13 +28,17 @@ public struct Publication: Sendable {
     /// it takes the next operation: the broker may close the connection because of it.
     public internal(set) var isWrittenAlone = false
     /// Released when the publication is written or given up.
-    var holding: (any AnyObject & Sendable)?
+    var holding: (any PublicationHolder)?
     /// Released when the agent no longer advertises the object again after a reconnect.
-    var keeping: (any AnyObject & Sendable)?
+    var keeping: (any PublicationHolder)?
+    /// The client that publishes; nil for the agent itself.
+    var client: (any PublicationClient)?
     /// When the publication was first queued; nil before.
     var queuedSince: ContinuousClock.Instant?
-    /// Number of connections that were lost while the publication was being written.
-    private(set) var attempts = 0
+    /// Whether the binding has taken a part of its request before.
+    var isPartOfTaken = false
+    /// Number of connections that were lost while the publication was being written on them.
+    var attempts = 0
 
     init(
         _ destination: Destination,
@@ -51,19 +55,16 @@ public struct Publication: Sendable {
         if case .advertises(let id, _, _)? = sharing { sharedObjectId = id }
     }
 
-    /// Returns the same publication, after the connection was lost while it was being written.
-    func attempted() -> Publication {
-        var publication = self
-        publication.attempts += 1
-        return publication
-    }
-
     /// Returns the same publication as a join event, which is sent again on each connection.
     func asJoinEvent() -> Publication {
         var publication = Publication(destination, payload: payload, isJoinEvent: true)
         publication.sharedObjectId = sharedObjectId
+        publication.client = client
         return publication
     }
+
+    /// Whether it is published again after it may have been lost: it tells a state, rather than an event.
+    var isState: Bool { sharedObjectId != nil || isRetained }
 
     /// Whether the broker is to keep the message for later subscribers.
     var isRetained: Bool {

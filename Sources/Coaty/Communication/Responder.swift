@@ -6,7 +6,7 @@ public struct Responder: Sendable {
         _ eventType: CommunicationEventType,
         _ correlationId: CoatyUUID,
         _ payload: Payload,
-        holding: (any AnyObject & Sendable)?
+        holding: (any PublicationHolder)?
     ) throws(CommunicationError) -> Delivery {
         guard let manager else { throw .offline }
         let publication = manager.publication(eventType, correlationId: correlationId, payload)

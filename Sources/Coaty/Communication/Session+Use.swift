@@ -9,29 +9,28 @@ extension Session {
     ///   - responses: the subscription of a request.
     func publish(
         _ publications: [Publication],
-        holding: (any AnyObject & Sendable)? = nil,
+        holding: (any PublicationHolder)? = nil,
         responses: ResponseSubscription? = nil
     ) throws(CommunicationError) -> Delivery {
         try checkSize(publications)
         var publications = publications
         if let holding {
-            for index in publications.indices { publications[index].holding = holding }
+            let client = holding.client
+            for index in publications.indices {
+                publications[index].holding = holding
+                publications[index].client = client
+            }
         }
         // The subscription of a request was added without waking the binding. The binding is also woken if the outbox
         // is full, because others may have added operations behind the subscription.
         var mustWake = responses != nil
         defer { if mustWake { binding.wake() } }
         return try core.withLock { core throws(CommunicationError) in
-            if core.suspects.isActive {
-                let now = ContinuousClock.now
-                for publication in publications {
-                    if let error = core.suspects.refusal(of: publication, now: now) { throw error }
-                }
-            }
             if !core.properties.isRetainAvailable, publications.contains(where: \.isRetained) {
                 throw .retainUnavailable
             }
-            let wasEmpty = try core.outbox.publish(publications)
+            var wasEmpty = false
+            if try !quarantine(publications, &core) { wasEmpty = try core.outbox.publish(publications) }
             for publication in publications { core.advertised.queued(publication) }
             guard core.state.sends else {
                 core.counts.deferred += publications.count
@@ -56,7 +55,7 @@ extension Session {
     func note(_ properties: ConnectionProperties, life: Int) {
         core.withLock { core in
             guard core.state.life == life else { return }
-            if properties != core.properties { core.suspects.forgetRefusals() }
+            if properties != core.properties { core.suspects.forgetAll() }
             core.properties = properties
             maximumPacketSize.store(properties.maximumPacketSize ?? .max, ordering: .relaxed)
         }
@@ -71,8 +70,9 @@ extension Session {
     /// - Returns: whether no part of it was handed over to the binding.
     func withdraw(request: UInt64, onlyIfUnsent: Bool) -> Bool {
         let (isUnsent, room) = core.withLock { core in
-            let isUnsent = core.outbox.isUnsent(request: request)
+            var isUnsent = core.outbox.isUnsent(request: request)
             if isUnsent || !onlyIfUnsent { core.outbox.withdraw(request: request) }
+            if core.quarantine?.session.withdraw(request: request, onlyIfUnsent: onlyIfUnsent) == true { isUnsent = true }
             return (isUnsent, core.takeRoom())
         }
         for action in room { action() }
@@ -81,8 +81,9 @@ extension Session {
 
     /// Removes the oldest unwritten publications.
     func publicationsDone(_ count: Int, areWritten: Bool, life: Int) {
-        let (room, refused) = core.withLock { core -> ([@Sendable () -> Void], Int?) in
-            guard core.state.life == life else { return ([], nil) }
+        if let agent = configuration.guarded { return trialsDone(count, areWritten: areWritten, life, guarding: agent) }
+        let (room, refused, quarantine) = core.withLock { core -> ([@Sendable () -> Void], Int?, Quarantine?) in
+            guard core.state.life == life else { return ([], nil, nil) }
             var areKept = true
             for _ in 0..<count {
                 guard let publication = core.outbox.publicationDone() else { break }
@@ -96,14 +97,16 @@ extension Session {
                 configuration.messageCounts.countPublished()
                 if !core.advertised.written(publication) { areKept = false }
             }
-            return (core.takeRoom(), areKept ? nil : core.advertised.refused)
+            return (core.takeRoom(), areKept ? nil : core.advertised.refused, core.quarantine)
         }
         if let refused { log.reportNotShared(count: refused) }
         for action in room { action() }
+        quarantine?.session.binding.wake()
     }
 
     /// Records that the broker has read the oldest written publications.
     func publicationsRead(_ count: Int, life: Int) {
+        if let agent = configuration.guarded { return trialPassed(life, guarding: agent) }
         core.withLock { core in
             if core.state.life == life { core.suspects.confirmed(count) }
         }
@@ -289,11 +292,11 @@ extension Session {
 
     func answer(_ request: SubscriptionRequest, isGranted: Bool, life: Int) {
         var mustWake = false
-        let (observers, initialPeriod) = core.withLock { core -> ([StatusObserver], Int?) in
-            guard core.state.life == life, core.state.sends else { return ([], nil) }
+        let (observers, initialPeriod, quarantine) = core.withLock { core -> ([StatusObserver], Int?, Quarantine?) in
+            guard core.state.life == life, core.state.sends else { return ([], nil, nil) }
             if let unused = core.reserve.answered(request.selector, isGranted: isGranted) {
                 mustWake = endReserved(unused, &core)
-                return ([], nil)
+                return ([], nil, nil)
             }
             if !isGranted { mustWake = endReserved(core.reserve.giveUp(), &core) }
             let answered = core.subscriptions.answer(request, isGranted: isGranted)
@@ -301,9 +304,10 @@ extension Session {
                 core.outbox.subscribe(ahead: [next])
                 mustWake = true
             }
-            return (answered.observers, answered.isInitial ? core.state.period : nil)
+            return (answered.observers, answered.isInitial ? core.state.period : nil, core.quarantine)
         }
         if mustWake { binding.wake() }
+        quarantine?.session.binding.wake()
         for observer in observers { observer.report(isGranted ? .standing : .refused) }
         // The session is online only when all observers have their status.
         if let initialPeriod { handle(.answered(life: life, period: initialPeriod)) }
@@ -342,14 +346,14 @@ extension Session {
     }
 
     func nextOperation(_ life: Int) -> SessionOperation? {
-        core.withLock { core in
+        if let agent = configuration.guarded { return nextTrial(life, guarding: agent) }
+        return core.withLock { core in
             guard core.state.life == life, core.state.isConnected else { return nil }
             let operation = core.outbox.next()
-            guard case .publish(var publication) = operation, publication.isDeferred || core.suspects.isActive,
-                core.suspects.isWrittenAlone(publication, now: .now)
+            guard case .publish(var publication) = operation, publication.isDeferred,
+                core.suspects.isConfirmedAlone(deferred: publication)
             else { return operation }
             publication.isWrittenAlone = true
-            core.outbox.writesLastAlone()
             return .publish(publication)
         }
     }

@@ -1,3 +1,4 @@
+import Logging
 import Synchronization
 
 /// A session with a broker: the connection's state, the outbox and the subscriptions, under one lock.
@@ -23,6 +24,10 @@ final class Session: Sendable {
         var answerTime = Duration.seconds(60)
         /// Counts the messages of this session, and possibly those of other sessions.
         var messageCounts = MessageCounts()
+        /// Creates the binding of the ``Quarantine``; nil for a session that does not publish.
+        var makeBinding: (@Sendable (Logger) throws -> any Binding)?
+        /// The agent's session, if this is the session of its quarantine.
+        var guarded: Session?
     }
 
     /// The counters that persist from period to period.
@@ -41,7 +46,12 @@ final class Session: Sendable {
         var reserveDeadline: Deadline?
         var advertised = AdvertisedObjects()
         var suspects = PublicationSuspects()
-        /// Whether the broker has closed the last connection, rather than the network or the agent.
+        var quarantine: Quarantine?
+        /// Ends the quarantine.
+        var quarantineEnd: Deadline?
+        /// The publication that a quarantine tries.
+        var trial: Quarantine.Trial?
+        /// Whether the broker has closed the last connection, possibly because of a publication.
         var isClosedByBroker = false
         var counts = Counts()
         /// The properties of the last connection; they are assumed for the next one, too.
@@ -87,7 +97,8 @@ final class Session: Sendable {
         self.configuration = configuration
         self.binding = binding
         self.log = log
-        core = Mutex(Core(outbox: Outbox(limits: configuration.limits)))
+        let outbox = Outbox(limits: configuration.limits, countsClients: configuration.guarded != nil)
+        core = Mutex(Core(outbox: outbox))
     }
 
     /// Sets the delegate that acts before the session joins and before it leaves.
@@ -97,6 +108,12 @@ final class Session: Sendable {
 
     // MARK: - Events
 
+    /// An event of a quarantine.
+    private enum TrialEvent {
+        case interrupted(byBroker: Bool)
+        case continues
+    }
+
     /// The actions to perform outside the lock after an event was handled.
     private struct Effects {
         var preparing: Int?
@@ -105,7 +122,12 @@ final class Session: Sendable {
         var mustWake = false
         var offline: [StatusObserver] = []
         var givenUp: [Publication] = []
-        var proven: PublicationSuspects.Proven?
+        /// Number of publications that may be the cause of a lost connection.
+        var suspected = 0
+        /// Woken, because it may publish now.
+        var quarantine: Quarantine?
+        var closing: Quarantine?
+        var trial: TrialEvent?
         var ended: [@Sendable () -> Void] = []
         var isOver = false
         var stopped: [CheckedContinuation<Void, Never>] = []
@@ -140,10 +162,18 @@ final class Session: Sendable {
         }
     }
 
+    /// Handles that the connection is lost.
+    ///
+    /// - Parameter byPublication: whether the broker may have closed it because of a publication.
+    func handleLoss(_ error: ConnectionError?, byPublication: Bool, life: Int) {
+        core.withLock { $0.isClosedByBroker = byPublication }
+        handle(.lost(life: life, error))
+    }
+
     private func handle(_ event: SessionState.Event, delegate: (any SessionDelegate)?) {
         let effects = core.withLock { core in
             var effects = Effects()
-            if case .lost(_, let error) = event { core.isClosedByBroker = error?.reason == .closed }
+            if case .failed(_, let error) = event { core.suspects.connectionFailed(error.reason) }
             if case .answersOverdue = event { effects.unanswered = core.subscriptions.unansweredCount }
             for action in core.state.handle(event, subscriptions: core.subscriptions.count) {
                 apply(action, &core, &effects, delegate)
@@ -151,7 +181,7 @@ final class Session: Sendable {
             operatingState.set(core.state.isStarted ? .started : .stopped)
             return effects
         }
-        if effects.cameOnline { log.reportOnline(unanswered: effects.unanswered) }
+        if effects.cameOnline, configuration.guarded == nil { log.reportOnline(unanswered: effects.unanswered) }
         perform(effects, delegate)
     }
 
@@ -174,9 +204,10 @@ final class Session: Sendable {
             core.counts.since = .nowMillis()
             core.outbox.begin(
                 subscriptions: core.subscriptions.begin(),
-                joinEvents: configuration.joinEvents + core.advertised.joinEvents
+                joinEvents: joinEvents(&core)
             )
             effects.mustWake = true
+            effects.trial = .continues
         case .awaitAnswers(let period):
             core.answerDeadline = Deadline(after: configuration.answerTime) { [weak self] in
                 self?.handle(.answersOverdue(period: period))
@@ -186,18 +217,21 @@ final class Session: Sendable {
             communicationState.set(.online)
             lastOnlinePeriod.set(period)
             effects.cameOnline = true
+            effects.quarantine = core.quarantine
+            effects.mustWake = core.quarantine != nil || effects.mustWake
         case .announceOffline: communicationState.set(.offline)
         case .endPeriod:
             core.answerDeadline = nil
             core.counts.since = .nowMillis()
-            let beingWritten = core.outbox.beingWritten
-            effects.proven = core.suspects.connectionLost(
-                partly: beingWritten,
-                byBroker: core.isClosedByBroker && core.state.isStarted,
-                now: .now
-            )
-            if let id = effects.proven?.objectId { core.advertised.remove(id) }
-            effects.givenUp = core.outbox.end(givesUpFirst: effects.proven != nil && beingWritten != nil)
+            if configuration.guarded != nil, core.state.isStarted {
+                let interrupted = core.outbox.end { _, isPartly in isPartly }
+                if let publication = interrupted.first {
+                    core.trial = Quarantine.Trial(publication: publication, isWritten: false)
+                }
+                effects.trial = .interrupted(byBroker: core.isClosedByBroker)
+            } else {
+                (effects.suspected, effects.givenUp) = endPeriod(byBroker: core.isClosedByBroker, &core)
+            }
             effects.room = core.takeRoom()
             effects.offline = core.subscriptions.end()
             (core.reserve, core.reserveDeadline) = (ResponseReserve(), nil)
@@ -211,12 +245,16 @@ final class Session: Sendable {
                 core.outbox.replaceByDisconnect()
             }
             effects.mustWake = true
-        case .leave(let life): effects.leaving = life
+        case .leave(let life):
+            effects.leaving = life
+            effects.closing = takeQuarantine(&core)
         case .discard:
             core.undelivered += core.outbox.deadvertised
             if core.owesFarewell, case .ends(let ids) = configuration.farewell?.sharing { core.undelivered += ids }
             core.owesFarewell = false
-            core.outbox = Outbox(limits: configuration.limits)
+            effects.closing = takeQuarantine(&core)
+            core.trial = nil
+            core.outbox = Outbox(limits: configuration.limits, countsClients: configuration.guarded != nil)
             core.advertised = AdvertisedObjects()
             effects.ended = core.subscriptions.removeAll()
             effects.forgotten = core.waitingForRoom
@@ -229,10 +267,23 @@ final class Session: Sendable {
     }
 
     private func perform(_ effects: Effects, _ delegate: (any SessionDelegate)?) {
-        if effects.mustWake { binding.wake() }
+        if effects.mustWake {
+            binding.wake()
+            effects.quarantine?.session.binding.wake()
+        }
         for observer in effects.offline { observer.report(.offline) }
-        if let proven = effects.proven { log.reportProven(proven) }
-        giveUp(effects.givenUp)
+        if effects.suspected > 0 { log.reportSuspects(count: effects.suspected) }
+        for publication in effects.givenUp {
+            log.reportLost(publication)
+            endRequest(of: publication)
+        }
+        if let agent = configuration.guarded {
+            switch effects.trial {
+            case .interrupted(let byBroker): trialInterrupted(byBroker: byBroker, guarding: agent)
+            case .continues: trialContinues(guarding: agent)
+            case nil: break
+            }
+        }
         for action in effects.room { action() }
         for end in effects.ended { end() }
         if effects.isOver { delegate?.sessionEnded() }
@@ -253,22 +304,18 @@ final class Session: Sendable {
         }
         if let life = effects.leaving {
             Task {
+                async let closed: Void? = effects.closing?.close()
                 await binding.leave()
+                await closed
                 handle(.left(life: life), delegate: delegate)
             }
         }
     }
 
-    /// Ends the requests that were never sent: no agent will answer them.
-    private func giveUp(_ publications: [Publication]) {
-        for publication in publications {
-            log.reportGivenUp(publication)
-            guard case .event(let address) = publication.destination, let correlationId = address.correlationId,
-                let responseType = address.eventType.responseType
-            else { continue }
-            let selector = EventSelector.responses(responseType, correlationId: correlationId)
-            core.withLock { $0.subscriptions.dispatcher(for: selector) }?.end()
-        }
+    /// Ends the request of a publication that is given up: no agent will answer it.
+    func endRequest(of publication: Publication) {
+        guard let selector = publication.responses else { return }
+        core.withLock { $0.subscriptions.dispatcher(for: selector) }?.end()
     }
 }
 

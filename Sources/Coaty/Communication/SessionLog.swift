@@ -21,30 +21,33 @@ struct SessionLog: Sendable {
         )
     }
 
-    func reportProven(_ publication: PublicationSuspects.Proven) {
-        let name =
-            switch publication.kind {
-            case .event(let type, let name): "\(type) \(name?.text ?? "")"
-            case .topic(let topic): topic
-            }
+    /// - Parameter count: number of publications that the broker may have closed the connection because of.
+    func reportSuspects(count: Int) {
+        logger.info(
+            "the broker has closed the connection; publications before may be lost, and others like them have their own connection for some time",
+            metadata: ["publications": "\(count)"]
+        )
+    }
+
+    /// - Parameter client: nil for the agent itself.
+    func reportProven(_ publication: RefusedPublication, of client: (any PublicationClient)?) {
         logger.error(
             "given up: the broker closes the connection because of a publication",
             metadata: [
-                "event": "\(DropLog.short(name))", "bytes": "\(publication.size)",
-                "object": "\(publication.objectId?.string ?? "none")",
+                "event": "\(DropLog.short("\(publication.kind)"))", "bytes": "\(publication.size)",
+                "object": "\(publication.objectId?.string ?? "none")", "client": "\(client?.label ?? "none")",
             ]
         )
     }
 
-    func reportGivenUp(_ publication: Publication) {
-        let name =
-            switch publication.destination {
-            case .event(let address): "\(address.eventType) \(address.name?.text ?? "")"
-            case .ioRoute(let name), .raw(let name, _): name
-            }
+    func reportLost(_ publication: Publication) {
+        let kind = RefusedPublication.Kind(publication)
         logger.error(
-            "not published: the connection was lost each time it was being sent",
-            metadata: ["event": "\(DropLog.short(name))", "bytes": "\(publication.payload.count)"]
+            "may be lost: the connection ended while a publication was being sent",
+            metadata: [
+                "event": "\(DropLog.short("\(kind)"))", "bytes": "\(publication.size)",
+                "client": "\(publication.client?.label ?? "none")",
+            ]
         )
     }
 }

@@ -49,6 +49,9 @@ struct SubscriptionTable: Sendable {
     /// Number of requests from the start of the current period that the broker has not answered.
     var unansweredCount: Int { unanswered.count }
 
+    /// Returns whether the broker has not yet answered a subscription.
+    func isAwaited(_ selector: EventSelector) -> Bool { entries[selector]?.standing == .awaited }
+
     /// Adds an observer.
     ///
     /// - Parameters:

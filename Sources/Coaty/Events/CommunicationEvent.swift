@@ -49,7 +49,7 @@ extension RequestEvent {
     /// - Parameter holding: released when the answer is written or given up.
     /// - Throws: ``PayloadError`` if the answer does not match the request; ``CommunicationError`` if it can't be
     ///   published.
-    package func answer(_ response: Response, holding: (any AnyObject & Sendable)? = nil) throws -> Delivery {
+    package func answer(_ response: Response, holding: (any PublicationHolder)? = nil) throws -> Delivery {
         try checkFits(response)
         guard let responder, let correlationId else { throw CommunicationError.notARequest }
         return try responder.respond(Response.eventType, correlationId, response.payload, holding: holding)

@@ -1,3 +1,4 @@
+import HTTPServer
 import Synchronization
 
 /// The open connections of clients with subscriptions, and the counts of delivered and dropped events.
@@ -88,6 +89,13 @@ final class ClientConnections: Sendable {
             return state.connections.values.map(\.outbound)
         }
         for outbound in connections { outbound.reply(.notice(notice), id: nil) }
+    }
+
+    /// Reports a problem to a client that no reply belongs to, on all its WebSocket connections.
+    func report(_ problem: Problem, to client: ClientKey) {
+        for connection in all where connection.transport == .webSocket && connection.client == client {
+            connection.outbound.reply(.error(problem), id: nil)
+        }
     }
 
     /// Removes a connection. Its outbound queue must be closed.

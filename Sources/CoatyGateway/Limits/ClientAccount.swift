@@ -1,10 +1,11 @@
+import Coaty
 import HTTPServer
 import Synchronization
 
 /// The resources of one client: its memory, and its share of each resource.
 ///
 /// A client is a token or, without a token, an address. Places and the accounts of connections keep a reference to it.
-final class ClientAccount: Sendable {
+final class ClientAccount: PublicationClient {
     /// The client that the account belongs to.
     let client: ClientKey
     /// The bytes that the gateway holds for the client.
@@ -54,6 +55,10 @@ final class ClientAccount: Sendable {
             return Tally(within: totals[resource.rawValue], limit: quota.perClient, guaranteed: quota.guaranteed)
         }
     }
+
+    var label: String { "\(client)" }
+
+    func publicationWasRefused(_ publication: RefusedPublication) { refusals.brokerRefused(publication, of: client) }
 
     /// Takes a part of a resource until the place is released.
     ///

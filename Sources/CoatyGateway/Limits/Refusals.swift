@@ -1,3 +1,4 @@
+import Coaty
 import Logging
 import Synchronization
 
@@ -32,6 +33,7 @@ final class Refusals: Sendable {
 
     private let logger: Logger
     private let counts = Mutex<[Reason: Int]>([:])
+    private let onBrokerRefusal = Mutex<(@Sendable (RefusedPublication, ClientKey) -> Void)?>(nil)
 
     init(logger: Logger) { self.logger = logger }
 
@@ -50,6 +52,16 @@ final class Refusals: Sendable {
     func countWait(_ kind: Rate.Kind, _ client: ClientKey) {
         let message: Logger.Message = "delayed events and responses for a client: it received more than its rate allows"
         count(Reason(kind: .rate(kind), exhaustion: .own), client, message)
+    }
+
+    /// Sets the handler that tells clients about publications which the broker has refused. It must not block.
+    func setBrokerRefusalHandler(_ handler: @escaping @Sendable (RefusedPublication, ClientKey) -> Void) {
+        onBrokerRefusal.withLock { $0 = handler }
+    }
+
+    /// Reports that the broker has refused a publication.
+    func brokerRefused(_ publication: RefusedPublication, of client: ClientKey) {
+        onBrokerRefusal.withLock(\.self)?(publication, client)
     }
 
     private func count(_ reason: Reason, _ client: ClientKey, _ message: Logger.Message) {

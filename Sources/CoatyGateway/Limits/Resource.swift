@@ -1,3 +1,4 @@
+import Coaty
 import Synchronization
 
 /// A resource that clients share, and of which one client can only use a part.
@@ -45,7 +46,7 @@ enum Resource: Int, CaseIterable, Sendable {
 }
 
 /// A part of a resource that a client uses until this object is released. It keeps the client's account alive.
-final class Place: Sendable {
+final class Place: PublicationHolder {
     private let account: ClientAccount
     private let tally: Tally
     private let amount: Atomic<Int>
@@ -57,6 +58,8 @@ final class Place: Sendable {
         self.amount = Atomic(amount)
         self.top = top
     }
+
+    var client: (any PublicationClient)? { account }
 
     deinit { tally.give(amount.load(ordering: .relaxed), below: top) }
 

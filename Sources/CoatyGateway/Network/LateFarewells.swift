@@ -13,8 +13,9 @@ final class LateFarewells: Sendable {
     private static let retryInterval = Duration.seconds(1)
 
     /// An event that is not yet written. The outbox has the only strong reference.
-    private final class Event: Sendable {
+    private final class Event: PublicationHolder {
         let place: Place?
+        var client: (any PublicationClient)? { place?.client }
 
         init(_ place: Place?) { self.place = place }
     }

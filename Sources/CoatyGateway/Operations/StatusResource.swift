@@ -28,6 +28,12 @@ struct StatusResource: Sendable {
             "reconnects":\(session.reconnects),"refusedSubscriptions":\(session.refusedSubscriptions),\
             "refusedPublications":\(session.provenPublications)
             """.utf8
+        let suspects = session.suspects
+        json +=
+            """
+            ,"suspects":{"clients":\(suspects.clients),"kinds":\(suspects.kinds),"size":\(suspects.size.map(String.init) ?? "null"),\
+            "refused":\(suspects.refusals),"queued":\(suspects.queued)}
+            """.utf8
         let properties = session.properties
         if let version = properties.protocolVersion { json += #","mqttVersion":"\#(version)""#.utf8 }
         if let size = properties.maximumPacketSize { json += #","maximumPacketSize":\#(size)"#.utf8 }

@@ -87,6 +87,20 @@ enum Problems {
         }
     }
 
+    /// Returns the problem with a publication that was given up after it was accepted.
+    static func refusedByBroker(_ publication: RefusedPublication) -> Problem {
+        let object = publication.objectId.map { " The object \($0.string) is no longer advertised." } ?? ""
+        return Problem(
+            type: typePrefix + "refused-by-broker",
+            title: "Refused by broker",
+            status: 409,
+            detail: """
+                The broker closes the connection when it receives this publication: \(short("\(publication.kind)")), \
+                \(publication.size) bytes.\(object)
+                """
+        )
+    }
+
     /// Returns the problem for an error that was thrown while reading a request or publishing an event.
     static func of(_ error: any Error) -> Problem {
         switch error {

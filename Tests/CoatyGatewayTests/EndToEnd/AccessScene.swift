@@ -85,10 +85,17 @@ final class AccessScene {
     ///
     /// - Parameters:
     ///   - settings: further lines of the configuration file.
+    ///   - brokerSettings: further lines of the broker's configuration.
     ///   - isEncrypted: whether the arguments enable TLS.
-    init(_ file: AccessFile, _ arguments: [String] = [], settings: String = "", isEncrypted: Bool = false) throws {
+    init(
+        _ file: AccessFile,
+        _ arguments: [String] = [],
+        settings: String = "",
+        brokerSettings: [String] = [],
+        isEncrypted: Bool = false
+    ) throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        broker = try BrokerProcess()
+        broker = try BrokerProcess(extraConfiguration: brokerSettings)
         agent = try MQTTTestClient(port: broker.port)
         try agent.subscribe("coaty/#")
         let path = folder.appending(path: "gateway.yaml").path

@@ -37,20 +37,98 @@ import Testing
         #expect(try status(gateway)["reconnects"] as? Int == 0)
     }
 
-    /// Before, the gateway advertised the object on each connection, and the broker closed each.
-    @Test func keptObjectThatTheBrokerRefusesEndsTwoConnectionsAtMost() throws {
-        let broker = try BrokerProcess(extraConfiguration: Self.limit)
-        defer { broker.stop() }
-        let gateway = try start(broker, "3.1.1")
-        #expect(try gateway.post("/v1/advertise", large).status == 202)
-        try waitUntil("the object is given up", within: 60) {
-            let status = try status(gateway)
-            return status["refusedPublications"] as? Int == 1 && status["state"] as? String == "online"
+    /// Two clients of a gateway at a broker whose limit is not known.
+    private func scene() throws -> AccessScene {
+        try AccessScene(
+            AccessFile(tokens: [.init("one", "admin"), .init("other", "admin")]),
+            ["--mqtt-version", "3.1.1"],
+            brokerSettings: Self.limit
+        )
+    }
+
+    private func status(_ scene: AccessScene) throws -> [String: Any] {
+        try #require(try scene.get("/v1/status", as: "one").json?["broker"] as? [String: Any])
+    }
+
+    /// Waits until the broker has refused publications, and checks that the gateway's own connection was lost only once.
+    private func waitForRefusals(_ count: Int, _ scene: AccessScene) throws {
+        try waitUntil("\(count) are given up", within: 60) {
+            let status = try status(scene)
+            return status["refusedPublications"] as? Int == count && status["state"] as? String == "online"
         }
-        #expect(try status(gateway)["reconnects"] as? Int == 2)
-        let repeated = try gateway.post("/v1/advertise", large)
+        #expect(try status(scene)["reconnects"] as? Int == 1)
+    }
+
+    /// Before, the gateway advertised the object on each connection, and the broker closed each.
+    @Test func keptObjectThatTheBrokerRefusesEndsOneConnectionAndIsRefusedToItsClientOnly() throws {
+        let scene = try scene()
+        let (one, other) = (try scene.socket(as: "one"), try scene.socket(as: "other"))
+        let id = UUID().uuidString.lowercased()
+        let large = body(String(repeating: "x", count: 50_000), id: id)
+        #expect(try scene.post("/v1/advertise", large, as: "one").status == 202)
+        try waitForRefusals(1, scene)
+
+        let problem = try one.next("the problem") { $0.op == "error" }
+        #expect(problem["type"]?.hasSuffix(":refused-by-broker") == true && problem.text.contains(id), "\(problem)")
+        #expect(!other.received.contains { $0.op == "error" })
+        try waitUntil("audited") { scene.audit.contains(#""event":"refused-by-broker","client":"token one""#) }
+        #expect(scene.audit.contains(#""objectId":"\#(id)""#))
+
+        let repeated = try scene.post("/v1/advertise", large, as: "one")
         #expect(repeated.status == 413 && repeated.problem == "exceeds-broker-limit", "\(repeated.text)")
-        #expect(try status(gateway)["reconnects"] as? Int == 2)
+        // Another client is not refused, and does not interrupt others either.
+        #expect(try scene.post("/v1/advertise", self.large, as: "other").status == 202)
+        try waitForRefusals(2, scene)
+        _ = try other.next("the problem") { $0.op == "error" }
+    }
+
+    /// Before, each event ended the connection of all, with a gap for each subscriber.
+    @Test func manyRefusedEventsInterruptOthersOnce() throws {
+        let scene = try scene()
+        let events = try scene.events("channel?channelId=c", as: "other")
+        for number in 0..<8 {
+            let large = body(String(repeating: "x", count: 50_000 - 100 * number))
+            #expect(try scene.post("/v1/channel/c", large, as: "one").status == 202)
+            if number == 0 { try waitUntil("lost") { try status(scene)["reconnects"] as? Int == 1 } }
+            // On the suspected channel.
+            #expect(try scene.post("/v1/channel/c", body("n\(number)"), as: "other").status == 202)
+        }
+        // The first one was lost with the connection.
+        try waitForRefusals(7, scene)
+        var (names, gaps): ([String], Int) = ([], 0)
+        while names.count < 8, let event = try events.next() {
+            if event.name == "gap" { gaps += 1 }
+            let object = (event.json["data"] as? [String: Any])?["object"] as? [String: Any]
+            if event.name == "event" { names.append(object?["name"] as? String ?? "") }
+        }
+        #expect(names == (0..<8).map { "n\($0)" } && gaps == 1)
+        #expect(scene.agent.messages.count { $0.topic.contains("/CHN:c/") } == 8)
+    }
+
+    @Test func requestOfASuspectIsAnswered() throws {
+        let scene = try scene()
+        #expect(try scene.post("/v1/channel/c", large, as: "one").status == 202)
+        try waitUntil("lost") { try status(scene)["reconnects"] as? Int == 1 }
+        let socket = try scene.socket(as: "one")
+        try socket.send(#"{"op":"request","id":"d","event":"discover","data":{"objectTypes":["t"]},"timeout":30000}"#)
+        let asked = try scene.agent.waitFor { $0.topic.contains("/DSC/") && $0.text.contains(#"["t"]"#) }
+        let correlationId = try #require(asked.topic.split(separator: "/").last)
+        try scene.agent.publish("coaty/3/-/RSV/other/\(correlationId)", body("answer"))
+        _ = try socket.next("the answer") { $0.op == "response" && $0.id == "d" }
+    }
+
+    @Test func publicationsOfASuspectStayInOrder() throws {
+        let scene = try scene()
+        #expect(try scene.post("/v1/channel/c", large, as: "one").status == 202)
+        try waitUntil("lost") { try status(scene)["reconnects"] as? Int == 1 }
+        for number in 0..<100 {
+            #expect(try scene.post("/v1/channel/c\(number % 3)", body("n\(number)"), as: "one").status == 202)
+        }
+        try waitUntil("all arrive") { scene.agent.messages.count { $0.topic.contains("/CHN:") } >= 100 }
+        let texts = scene.agent.messages.filter { $0.topic.contains("/CHN:") }.map(\.text)
+        #expect(texts.count == 100 && zip(texts, 0..<100).allSatisfy { $0.contains("\"name\":\"n\($1)\"") })
+        let suspects = try #require(try status(scene)["suspects"] as? [String: Any])
+        #expect(suspects["clients"] as? Int == 0, "enough of its publications have passed")
     }
 
     @Test(arguments: ["auto", "3.1.1"], [0, 50])

@@ -225,10 +225,10 @@ import Testing
             )
         }
         for _ in 0..<AdvertisedObjects.maximumObjects + 5 { _ = objects.written(publication(1, .init())) }
-        #expect(objects.joinEvents.count == AdvertisedObjects.maximumObjects && objects.refused == 5)
+        #expect(objects.inOrder.count == AdvertisedObjects.maximumObjects && objects.refused == 5)
         objects = AdvertisedObjects()
         let isKept = objects.written(publication(AdvertisedObjects.maximumBytes, .init()))
-        #expect(!isKept && objects.joinEvents.isEmpty && objects.refused == 1)
+        #expect(!isKept && objects.inOrder.isEmpty && objects.refused == 1)
     }
 
     @Test func roomIsAnnouncedOnce() async throws {

@@ -152,28 +152,41 @@ import Testing
         #expect(!outbox.isUnsent(request: 1))
     }
 
-    @Test func publicationIsDroppedAfterRepeatedConnectionLoss() throws {
-        var outbox = Outbox(limits: OutboxLimits())
-        _ = try outbox.publish([publication("a", request: 1)])
-        for attempt in 1...Outbox.maximumAttempts {
-            _ = outbox.next()
-            let givenUp = outbox.end()
-            #expect(givenUp.isEmpty == (attempt < Outbox.maximumAttempts))
-        }
-        #expect(outbox.next() == nil && outbox.publications == 0 && outbox.bytes == 0)
-    }
-
-    /// Publications are written in order: those that are handed over behind the interrupted one are not the cause.
-    @Test func onlyTheOldestUnwrittenPublicationIsInterrupted() throws {
+    /// Publications are written in order: those that are handed over behind the interrupted one are not written.
+    @Test func onlyTheOldestUnwrittenPublicationIsPartlyWritten() throws {
         var outbox = Outbox(limits: OutboxLimits())
         _ = try outbox.publish([publication("a"), publication("b"), publication("c")])
-        for attempt in 1...Outbox.maximumAttempts {
-            _ = outbox.next()
-            _ = outbox.next()
-            #expect(outbox.end().count == attempt / Outbox.maximumAttempts)
+        _ = outbox.next()
+        _ = outbox.next()
+        var seen: [String: Bool] = [:]
+        let extracted = outbox.end { publication, isPartly in
+            seen[publication.topic] = isPartly
+            return publication.topic != "b"
         }
-        #expect(outbox.next().map(Taken.init) == .publish("b"))
-        #expect(outbox.next().map(Taken.init) == .publish("c"))
+        #expect(seen == ["a": true, "b": false, "c": false])
+        #expect(extracted.map(\.topic) == ["a", "c"] && outbox.publications == 1)
+        outbox.adopt(extracted, isFirst: true)
+        #expect((0..<3).map { _ in outbox.next().map(Taken.init) } == [.publish("a"), .publish("c"), .publish("b")])
+    }
+
+    @Test func clientsOfPublicationsAreKnownUntilTheyAreWrittenOrWithdrawn() throws {
+        var outbox = Outbox(limits: OutboxLimits(), countsClients: true)
+        let (one, other) = (TestClient(), TestClient())
+        var (first, second) = (publication("a"), publication("b", request: 1))
+        (first.client, second.client) = (one, other)
+        _ = try outbox.publish([first, first, second])
+        #expect(outbox.holds(publicationsOf: one) && outbox.holds(publicationsOf: other))
+        #expect(!outbox.holds(publicationsOf: nil))
+        outbox.withdraw(request: 1)
+        #expect(!outbox.holds(publicationsOf: other))
+        _ = outbox.next()
+        _ = outbox.publicationDone()
+        _ = outbox.next()
+        _ = outbox.end()
+        #expect(outbox.holds(publicationsOf: one))
+        _ = outbox.next()
+        _ = outbox.publicationDone()
+        #expect(!outbox.holds(publicationsOf: one))
     }
 
     @Test func joinEventsDoNotCountAndDoNotOutliveThePeriod() throws {

@@ -6,120 +6,147 @@ import Testing
 @Suite(.exclusive) struct PublicationSuspectsTests {
     private let start = ContinuousClock.now
 
-    private func publication(_ topic: String, bytes: Int = 10, isAlone: Bool = false) -> Publication {
+    private func publication(_ topic: String, bytes: Int = 10, of client: TestClient? = nil) -> Publication {
         var publication = Publication(
             .raw(topic: topic, isRetained: false),
             payload: [UInt8](repeating: 0, count: bytes)
         )
-        publication.isWrittenAlone = isAlone
+        publication.client = client
         return publication
     }
 
-    /// Writes a suspect again, alone, and loses the connection.
-    private func loseAgain(
-        _ suspects: inout PublicationSuspects,
-        _ topic: String,
-        bytes: Int = 10,
-        byBroker: Bool = true
-    ) -> PublicationSuspects.Proven? {
-        suspects.written(publication(topic, bytes: bytes, isAlone: true))
-        return suspects.connectionLost(partly: nil, byBroker: byBroker, now: start)
+    /// Loses a connection behind publications.
+    private func lose(_ suspects: inout PublicationSuspects, _ written: Publication..., at time: Duration = .zero) {
+        for publication in written { suspects.written(publication) }
+        _ = suspects.connectionLost(partly: nil, byBroker: true, now: start + time)
     }
 
-    @Test func publicationThatEndsTwoConnectionsAloneIsProvenAndRefused() {
+    @Test func clientsAndKindsOfUnconfirmedPublicationsAreSuspected() {
         var suspects = PublicationSuspects()
-        for topic in ["a", "b"] { suspects.written(publication(topic)) }
-        #expect(suspects.connectionLost(partly: nil, byBroker: true, now: start) == nil)
-        #expect(suspects.isWrittenAlone(publication("a"), now: start))
-        #expect(!suspects.isWrittenAlone(publication("c"), now: start))
-        #expect(suspects.refusal(of: publication("a"), now: start) == nil)
-
-        suspects.written(publication("b", isAlone: true))
+        let (one, other) = (TestClient(), TestClient())
+        suspects.written(publication("confirmed", of: other))
         suspects.confirmed(1)
-        #expect(!suspects.isWrittenAlone(publication("b"), now: start))
-        #expect(loseAgain(&suspects, "a") == .init(kind: .topic("a"), size: 11, objectId: nil))
-        #expect(suspects.refusal(of: publication("a"), now: start) == .closesConnection)
-        #expect(suspects.refusal(of: publication("b"), now: start) == nil)
+        lose(&suspects, publication("a", of: one))
+        #expect(suspects.isSuspect(publication("another", of: one), now: start))
+        #expect(suspects.isSuspect(publication("a", of: other), now: start))
+        #expect(!suspects.isSuspect(publication("confirmed", of: other), now: start))
+        // Nothing is refused without a proof.
+        #expect(suspects.refusal(of: publication("a", of: one), now: start) == nil)
+        let later = start + PublicationSuspects.suspicionTime
+        #expect(!suspects.isSuspect(publication("a", of: one), now: later))
+        suspects.forgetExpired(now: later)
+        #expect(!suspects.isActive)
+    }
+
+    @Test func kindIsRefusedOnlyToTheClientThatHasPublishedTheProvenOne() {
+        var suspects = PublicationSuspects()
+        let (one, other) = (TestClient(), TestClient())
+        lose(&suspects, publication("a", of: one))
+        suspects.prove(publication("a", of: one), now: start)
+        #expect(suspects.refusal(of: publication("a", of: one), now: start) == .closesConnection)
+        #expect(suspects.refusal(of: publication("b", of: one), now: start) == nil)
+        #expect(suspects.refusal(of: publication("a", of: other), now: start) == nil)
+        #expect(suspects.isSuspect(publication("a", of: other), now: start))
         #expect(suspects.proven == 1)
     }
 
     @Test func sizeIsLearnedOnlyFromLargePublications() {
         var suspects = PublicationSuspects()
-        suspects.written(publication("a", bytes: 50_000))
-        _ = suspects.connectionLost(partly: nil, byBroker: true, now: start)
-        #expect(suspects.isWrittenAlone(publication("other", bytes: 60_000), now: start))
-        #expect(!suspects.isWrittenAlone(publication("other", bytes: 40_000), now: start))
-        #expect(loseAgain(&suspects, "a", bytes: 50_000) != nil)
+        let (one, other) = (TestClient(), TestClient())
+        lose(&suspects, publication("a", bytes: 50_000, of: one))
+        #expect(suspects.isSuspect(publication("other", bytes: 60_000, of: other), now: start))
+        #expect(!suspects.isSuspect(publication("other", bytes: 40_000, of: other), now: start))
+        suspects.prove(publication("a", bytes: 50_000, of: one), now: start)
         #expect(
-            suspects.refusal(of: publication("other", bytes: 60_000), now: start)
+            suspects.refusal(of: publication("other", bytes: 60_000, of: one), now: start)
                 == .exceedsBrokerLimit(size: 60_005, limit: 50_000)
         )
-        // The topic is not to blame.
-        #expect(suspects.refusal(of: publication("a"), now: start) == nil)
+        // The topic is not to blame, and another client may publish anything.
+        #expect(suspects.refusal(of: publication("a", of: one), now: start) == nil)
+        #expect(suspects.refusal(of: publication("other", bytes: 60_000, of: other), now: start) == nil)
+        suspects.passed(publication("other", bytes: 60_000, of: other))
+        #expect(!suspects.isSuspect(publication("third", bytes: 70_000, of: other), now: start))
     }
 
-    @Test func brokerThatRestartsOrNetworkThatFailsProvesNothing() {
+    @Test func networkThatFailsOrBrokerThatIsGoneAccusesNobody() {
         var suspects = PublicationSuspects()
         suspects.written(publication("a"))
         _ = suspects.connectionLost(partly: nil, byBroker: false, now: start)
         #expect(!suspects.isActive)
-        suspects.written(publication("a"))
-        _ = suspects.connectionLost(partly: nil, byBroker: true, now: start)
-        #expect(loseAgain(&suspects, "a", byBroker: false) == nil)
-        // Another publication may be the cause, too.
-        suspects.written(publication("b"))
-        #expect(loseAgain(&suspects, "a") == nil)
-        // Not written alone.
-        suspects.written(publication("a"))
-        #expect(suspects.connectionLost(partly: nil, byBroker: true, now: start) == nil)
-        #expect(suspects.proven == 0)
+        lose(&suspects, publication("a"))
+        #expect(suspects.isActive)
+        suspects.connectionFailed(.notAuthorized)
+        #expect(suspects.isActive)
+        suspects.connectionFailed(.connectionRefused)
+        #expect(!suspects.isActive)
     }
 
-    @Test func publicationThatIsBeingWrittenIsACandidate() {
+    @Test func publicationThatIsBeingWrittenIsSuspected() {
         var suspects = PublicationSuspects()
-        let large = publication("a", bytes: 1_000_000, isAlone: true)
-        #expect(suspects.connectionLost(partly: large, byBroker: true, now: start) == nil)
-        #expect(suspects.connectionLost(partly: large, byBroker: true, now: start) != nil)
+        let count = suspects.connectionLost(partly: publication("a", bytes: 1_000_000), byBroker: true, now: start)
+        #expect(count == 1)
+        #expect(suspects.isSuspect(publication("b", bytes: 1_000_000), now: start))
+    }
+
+    @Test func suspicionEndsWhenEnoughPublicationsHavePassedUnlessItIsProven() {
+        var suspects = PublicationSuspects()
+        let (one, other) = (TestClient(), TestClient())
+        lose(&suspects, publication("a", of: one), publication("b", of: other))
+        suspects.prove(publication("b", of: other), now: start)
+        for _ in 0..<PublicationSuspects.acquittingPasses {
+            #expect(suspects.isSuspect(publication("a", of: one), now: start))
+            suspects.passed(publication("a", of: one))
+            suspects.passed(publication("c", of: other))
+        }
+        #expect(!suspects.isSuspect(publication("a", of: one), now: start))
+        #expect(suspects.isSuspect(publication("c", of: other), now: start))
     }
 
     @Test func refusalsEndAndAreLongerNextTime() {
         var suspects = PublicationSuspects()
-        suspects.written(publication("a"))
-        _ = suspects.connectionLost(partly: nil, byBroker: true, now: start)
-        _ = loseAgain(&suspects, "a")
+        let client = TestClient()
+        lose(&suspects, publication("a", of: client))
+        suspects.prove(publication("a", of: client), now: start)
         let later = start + PublicationSuspects.refusalTime.first
-        #expect(suspects.refusal(of: publication("a"), now: later) == nil)
-        #expect(suspects.isWrittenAlone(publication("a"), now: later))
-        suspects.written(publication("a", isAlone: true))
-        #expect(suspects.connectionLost(partly: nil, byBroker: true, now: later) != nil)
-        #expect(suspects.refusal(of: publication("a"), now: later + PublicationSuspects.refusalTime.first) != nil)
-        suspects.forgetRefusals()
-        #expect(!suspects.isActive)
+        #expect(suspects.refusal(of: publication("a", of: client), now: later) == nil)
+        #expect(suspects.isSuspect(publication("a", of: client), now: later + PublicationSuspects.suspicionTime))
+        suspects.prove(publication("a", of: client), now: later)
+        let next = later + PublicationSuspects.refusalTime.first
+        #expect(suspects.refusal(of: publication("a", of: client), now: next) != nil)
+        suspects.forgetAll()
+        #expect(!suspects.isActive && suspects.refusal(of: publication("a", of: client), now: next) == nil)
     }
 
-    @Test func confirmationAcquits() {
+    @Test func everythingIsSuspectedWhenTheBrokerClosesSeveralConnections() {
         var suspects = PublicationSuspects()
-        suspects.written(publication("a", bytes: 50_000))
-        _ = suspects.connectionLost(partly: nil, byBroker: true, now: start)
-        suspects.written(publication("a", bytes: 50_000, isAlone: true))
-        suspects.confirmed(1)
-        #expect(!suspects.isActive)
-        #expect(suspects.connectionLost(partly: nil, byBroker: true, now: start) == nil && !suspects.isActive)
+        for loss in 1...PublicationSuspects.maximumLosses {
+            lose(&suspects, publication("\(loss)", of: TestClient()), at: .seconds(loss))
+            let isSuspect = suspects.isSuspect(publication("innocent", of: TestClient()), now: start + .seconds(loss))
+            #expect(isSuspect == (loss == PublicationSuspects.maximumLosses))
+        }
+        let later = start + .seconds(PublicationSuspects.maximumLosses) + PublicationSuspects.lossTime
+        #expect(!suspects.isSuspect(publication("innocent", of: TestClient()), now: later))
+        #expect(suspects.isSuspect(publication("1", of: TestClient()), now: later))
+    }
+
+    @Test func everythingIsSuspectedWhenMoreIsSuspectedThanIsStored() {
+        var suspects = PublicationSuspects()
+        for number in 0..<PublicationSuspects.maximumSubjects { suspects.written(publication("\(number)")) }
+        lose(&suspects)
+        #expect(!suspects.isSuspect(publication("innocent"), now: start))
+        lose(&suspects, publication("one more"))
+        #expect(suspects.isSuspect(publication("innocent"), now: start))
     }
 
     @Test func deferredPublicationsAreConfirmedUntilTheirKindHasPassed() {
         var suspects = PublicationSuspects()
-        var deferred = publication("a")
-        deferred.isDeferred = true
-        #expect(suspects.isWrittenAlone(deferred, now: start))
-        suspects.written(deferred)
+        #expect(suspects.isConfirmedAlone(deferred: publication("a")))
+        suspects.written(publication("a"))
         suspects.confirmed(1)
-        #expect(!suspects.isWrittenAlone(deferred, now: start))
-        var large = publication("a", bytes: PublicationSuspects.largeSize)
-        large.isDeferred = true
-        #expect(suspects.isWrittenAlone(large, now: start))
+        #expect(!suspects.isConfirmedAlone(deferred: publication("a")))
+        #expect(suspects.isConfirmedAlone(deferred: publication("a", bytes: PublicationSuspects.largeSize)))
         _ = suspects.connectionLost(partly: nil, byBroker: false, now: start)
-        #expect(suspects.isWrittenAlone(deferred, now: start))
+        #expect(suspects.isConfirmedAlone(deferred: publication("a")))
     }
 
     @Test func oldestUnconfirmedPublicationsAreForgottenAtTheBound() {
@@ -128,19 +155,20 @@ import Testing
         for number in 0..<count { suspects.written(publication("\(number)")) }
         suspects.confirmed(count - 1)
         _ = suspects.connectionLost(partly: nil, byBroker: true, now: start)
-        #expect(suspects.isWrittenAlone(publication("\(count - 1)"), now: start))
-        #expect(!suspects.isWrittenAlone(publication("\(count - 2)"), now: start))
+        #expect(suspects.isSuspect(publication("\(count - 1)"), now: start))
+        #expect(!suspects.isSuspect(publication("\(count - 2)"), now: start))
     }
 
-    @Test func joinEventsOfTheAgentAreNeverGivenUp() {
+    @Test func announcementsOfTheAgentAreNeverSuspected() {
         var suspects = PublicationSuspects()
-        var identity = Publication(.raw(topic: "identity", isRetained: false), payload: [], isJoinEvent: true)
-        suspects.written(identity)
+        suspects.written(Publication(.raw(topic: "identity", isRetained: false), payload: [], isJoinEvent: true))
         _ = suspects.connectionLost(partly: nil, byBroker: true, now: start)
-        identity.isWrittenAlone = true
-        for _ in 0..<3 {
-            suspects.written(identity)
-            #expect(suspects.connectionLost(partly: nil, byBroker: true, now: start) == nil)
-        }
+        #expect(!suspects.isActive)
     }
+}
+
+final class TestClient: PublicationClient {
+    var label: String { "test" }
+
+    func publicationWasRefused(_ publication: RefusedPublication) {}
 }

@@ -118,7 +118,8 @@ import Testing
 }
 
 /// An object that ends a stream when it is released.
-private final class EndsWhenReleased: Sendable {
+private final class EndsWhenReleased: PublicationHolder {
+    let client: (any PublicationClient)? = nil
     private let continuation: AsyncStream<Void>.Continuation
 
     init(_ continuation: AsyncStream<Void>.Continuation) { self.continuation = continuation }

@@ -99,6 +99,17 @@ final class AuditLog: Sendable {
         write("authentication-failed", nil, address, [], repetitions: repetitions)
     }
 
+    /// Records a publication that was given up because the broker closes the connection when it receives it.
+    func refusedByBroker(_ publication: RefusedPublication, of client: ClientKey) {
+        var json = Array(#","client":"#.utf8)
+        JSONText.append("\(client)", to: &json)
+        json += #","publication":"#.utf8
+        JSONText.append(Problems.short("\(publication.kind)"), to: &json)
+        json += #","bytes":\#(publication.size)"#.utf8
+        if let id = publication.objectId { json += #","objectId":"\#(id.string)""#.utf8 }
+        write("refused-by-broker", about: "\(client)", json)
+    }
+
     /// Returns a text that identifies the principal; nil for anonymous clients.
     private static func client(_ principal: Principal) -> String? {
         guard let name = principal.name else { return nil }
@@ -134,20 +145,7 @@ final class AuditLog: Sendable {
         status: Int? = nil,
         repetitions: Int = 0
     ) {
-        guard destination != .none else { return }
-        let client = principal.flatMap(Self.client) ?? address
-        let dropped = state.withLock { state -> Int? in
-            guard state.queued < maximumQueued, state.mayWrite(about: client, maximum: maximumLines) else {
-                state.dropped += 1
-                return nil
-            }
-            state.queued += 1
-            defer { state.dropped = 0 }
-            return state.dropped
-        }
-        guard let dropped else { return }
-        var json = Array(#"{"time":"#.utf8) + "\(Int(CoatyTimestamp.nowMillis()))".utf8
-        json += #","event":"\#(event)","principal":"#.utf8
+        var json = Array(#","principal":"#.utf8)
         if let name = principal?.name { JSONText.append(name, to: &json) } else { json += "null".utf8 }
         if let issuer = principal?.issuer {
             json += #","issuer":"#.utf8
@@ -160,6 +158,23 @@ final class AuditLog: Sendable {
         JSONText.appendArray(claims, to: &json) { JSONText.append($0.summary, to: &$1) }
         if let status { json += #","status":\#(status)"#.utf8 }
         if repetitions > 0 { json += #","repetitions":\#(repetitions)"#.utf8 }
+        write(event, about: principal.flatMap(Self.client) ?? address, json)
+    }
+
+    /// - Parameter members: the other members, each after a comma.
+    private func write(_ event: String, about client: String, _ members: [UInt8]) {
+        guard destination != .none else { return }
+        let dropped = state.withLock { state -> Int? in
+            guard state.queued < maximumQueued, state.mayWrite(about: client, maximum: maximumLines) else {
+                state.dropped += 1
+                return nil
+            }
+            state.queued += 1
+            defer { state.dropped = 0 }
+            return state.dropped
+        }
+        guard let dropped else { return }
+        var json = Array(#"{"time":\#(Int(CoatyTimestamp.nowMillis())),"event":"\#(event)""#.utf8) + members
         if dropped > 0 { json += #","dropped":\#(dropped)"#.utf8 }
         let line = Data(json + "}\n".utf8)
         queue.async { [self] in

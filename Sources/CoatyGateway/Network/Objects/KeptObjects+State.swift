@@ -3,8 +3,9 @@ import HTTPServer
 
 extension KeptObjects {
     /// The room of an object. The agent's session holds it as long as it keeps the object.
-    final class Room: Sendable {
+    final class Room: PublicationHolder {
         let account: ClientAccount
+        var client: (any PublicationClient)? { account }
         let place: Place
 
         init(_ bytes: Int, of account: ClientAccount) throws(Problem) {
