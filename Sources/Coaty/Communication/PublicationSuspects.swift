@@ -127,7 +127,8 @@ struct PublicationSuspects: Sendable {
         let client = publication.client.map(ObjectIdentifier.init)
         if client != nil, let until = suspicions[.client(client)]?.until, now < until { return true }
         // It is tried again after its refusal.
-        guard let refusal = refusals[Refused(client: client, kind: nil)], let size = refusal.size, publication.size >= size
+        guard let refusal = refusals[Refused(client: client, kind: nil)], let size = refusal.size,
+            publication.size >= size
         else { return refusals[Refused(client: client, kind: kind)] != nil }
         return true
     }

@@ -137,7 +137,8 @@ extension Session {
         let extracted = core.outbox.end { publication, isPartly in
             let client = publication.client.map(ObjectIdentifier.init)
             guard
-                isPartly && (byBroker || publication.attempts > 0) || clients.contains(client) || suspects.isSuspect(publication, now: now)
+                isPartly && (byBroker || publication.attempts > 0) || clients.contains(client)
+                    || suspects.isSuspect(publication, now: now)
                     || former?.holds(publicationsOf: publication.client) ?? false
             else { return false }
             clients.insert(client)
@@ -169,7 +170,9 @@ extension Session {
         for publication in objects {
             // The queued version is as new.
             if let id = publication.sharedObjectId, queued.contains(id) { continue }
-            if core.suspects.isSuspect(publication, now: now) || former?.holds(publicationsOf: publication.client) ?? false {
+            if core.suspects.isSuspect(publication, now: now)
+                || former?.holds(publicationsOf: publication.client) ?? false
+            {
                 suspects.append(publication)
             } else {
                 own.append(publication.asJoinEvent())
@@ -261,7 +264,9 @@ extension Session {
             let (operation, isOther) = core.withLock { core -> (SessionOperation?, Bool) in
                 guard core.state.life == life, core.state.isConnected else { return (nil, false) }
                 // It may have been withdrawn meanwhile.
-                if core.state.isStarted, core.outbox.nextPublication?.queuedSince != next?.queuedSince { return (nil, true) }
+                if core.state.isStarted, core.outbox.nextPublication?.queuedSince != next?.queuedSince {
+                    return (nil, true)
+                }
                 let operation = core.outbox.next()
                 guard case .publish(var publication) = operation else { return (operation, false) }
                 publication.isWrittenAlone = true

@@ -72,7 +72,9 @@ extension Session {
         let (isUnsent, room) = core.withLock { core in
             var isUnsent = core.outbox.isUnsent(request: request)
             if isUnsent || !onlyIfUnsent { core.outbox.withdraw(request: request) }
-            if core.quarantine?.session.withdraw(request: request, onlyIfUnsent: onlyIfUnsent) == true { isUnsent = true }
+            if core.quarantine?.session.withdraw(request: request, onlyIfUnsent: onlyIfUnsent) == true {
+                isUnsent = true
+            }
             return (isUnsent, core.takeRoom())
         }
         for action in room { action() }
