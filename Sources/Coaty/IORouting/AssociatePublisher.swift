@@ -29,6 +29,7 @@ actor AssociatePublisher {
     private let share: Room
     private var association: Association = { _, _ in nil }
     private var queue = AssociateQueue()
+    private var missed = MissedDissolutions()
     private var room: Subscription?
     /// Finished when the queue is empty, or the connection is lost.
     private var untilEmpty: AsyncStream<Void>.Continuation?
@@ -53,11 +54,34 @@ actor AssociatePublisher {
 
     /// Publishes changes, or queues those that the outbox has no space for.
     ///
-    /// - Parameter association: returns the state after the changes. It is valid until the next call.
-    func publish(_ changes: IoAssociationChanges, as association: @escaping Association) async {
+    /// - Parameters:
+    ///   - points: IO points whose agent has returned. The dissolutions that it may have missed are published too.
+    ///   - isAway: returns whether the agent of an IO point is not online; nil if that is not known.
+    ///   - association: returns the state after the changes. It is valid until the next call.
+    func publish(
+        _ changes: IoAssociationChanges,
+        missedBy points: [CoatyUUID] = [],
+        isAway: ((CoatyUUID) -> Bool)? = nil,
+        as association: @escaping Association
+    ) async {
         self.association = association
+        if let isAway { missed.age(at: .now, inPeriod: communicationManager.onlinePeriod, isAway: isAway) }
+        for pair in missed.pairs(of: points) where association(pair.sourceId, pair.actorId) == nil {
+            queue.append(dissolved: pair)
+        }
         queue.append(changes)
         await drain()
+    }
+
+    /// Records changes that another router publishes.
+    func note(_ changes: IoAssociationChanges, isAway: (CoatyUUID) -> Bool) {
+        missed.age(at: .now, inPeriod: communicationManager.onlinePeriod, isAway: isAway)
+        for association in changes.removed.suffix(IoRouter.maximumMissedDissolutions) {
+            missed.note(.init(sourceId: association.ioSourceId, actorId: association.ioActorId))
+        }
+        for association in changes.added {
+            missed.forget(.init(sourceId: association.ioSourceId, actorId: association.ioActorId))
+        }
     }
 
     /// Runs an action after everything queued before it was published.
@@ -129,6 +153,7 @@ actor AssociatePublisher {
             // Continues when half of the share is free, rather than for each publication that leaves the outbox.
             return (max(share.publications / 2, 1), max(share.bytes / 2, 1))
         }
+        if association == nil { missed.note(pair) } else { missed.forget(pair) }
         do {
             try communicationManager.publishAssociate(
                 .with(

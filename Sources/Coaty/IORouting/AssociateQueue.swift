@@ -32,6 +32,11 @@ struct AssociateQueue {
         for association in changes.changed { append(association, isNew: false) }
     }
 
+    /// Appends a pair that an agent may have missed the dissolution of.
+    mutating func append(dissolved pair: Pair) {
+        if isKnown.updateValue(true, forKey: pair) == nil { entries.append(.pair(pair)) }
+    }
+
     private mutating func append(_ association: IoAssociation, isNew: Bool) {
         let pair = Pair(sourceId: association.ioSourceId, actorId: association.ioActorId)
         guard isKnown[pair] == nil else { return }

@@ -6,7 +6,9 @@ extension IoRouter {
         let (name, contextId, ownId) = (ioContext.name, ioContext.objectId, manager.identityId)
         let (asks, ask) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         var observations = [
-            manager.subscribe(.advertise(withCoreType: .IoNode)) { [weak self] in self?.offer($0.payload, to: inbox) },
+            manager.subscribe(.advertise(withCoreType: .IoNode)) { [weak self] in
+                self?.offer($0.payload, isAdvertised: true, to: inbox)
+            },
             manager.subscribe(.advertise(withCoreType: .Identity)) { if $0.sourceId != ownId { ask.yield() } },
             manager.subscribe(.deadvertise) { event in
                 inbox.deadvertise(event.data)
@@ -48,8 +50,8 @@ extension IoRouter {
         .disposed(by: disposeBag)
     }
 
-    private nonisolated func offer(_ payload: Payload, to inbox: IoRouterInbox) {
-        if !inbox.offer(payload) { note("there are too many IO nodes") }
+    private nonisolated func offer(_ payload: Payload, isAdvertised: Bool, to inbox: IoRouterInbox) {
+        if !inbox.offer(payload, isAdvertised: isAdvertised) { note("there are too many IO nodes") }
     }
 
     /// Applies all received changes, after all earlier jobs have ended.
@@ -101,7 +103,7 @@ extension IoRouter {
         do {
             requests.append(
                 try communicationManager.publish(DiscoverEvent.with(coreTypes: [.IoNode])) { [weak self] in
-                    self?.offer($0.payload, to: inbox)
+                    self?.offer($0.payload, isAdvertised: false, to: inbox)
                 }
             )
         } catch {
@@ -110,15 +112,22 @@ extension IoRouter {
     }
 
     private func take(_ id: CoatyUUID, _ change: IoRouterInbox.NodeChange) async {
-        unconfirmed.remove(id)
-        guard let payload = change.offer, let json = payload.json["object"] else { return await remove(id) }
+        guard let payload = change.offer, let json = payload.json["object"] else {
+            unconfirmed.remove(id)
+            return await remove(id)
+        }
+        let isConfirmed = change.isFormer ? false : unconfirmed.remove(id) != nil
         // Another agent, or one that has returned, does not know the associations.
         if let known = table.node(id), change.wasGone || known.parentObjectId != json.parentObjectId {
             await remove(id)
         }
+        // The agent may have missed changes while it, or this router, was offline. An agent that advertises an unchanged
+        // node has joined again, although the end of its connection was not reported: its broker node may have failed.
+        let known = table.node(id)
+        let hasReturned = isConfirmed || known.map { change.isAdvertised && $0.json.bytes == json.bytes } ?? true
         let verdicts = verdicts
         do {
-            try await self.change { table, _ in
+            try await self.change(returned: hasReturned ? id : nil) { table, _ in
                 guard let node = try payload.object() as? IoNode else { return try await table.remove(id, verdicts) }
                 return try await table.take(node, json: json, verdicts)
             }

@@ -3,8 +3,12 @@
 ///
 /// The option `ioContext` is its context. The router advertises the context, answers Discover events for it and accepts
 /// Update events for it. When the communication manager stops, the router dissolves all associations, unless another
-/// router of the same context is online, which keeps them. Only changes are published. An agent may have several
-/// routers, each for a different context.
+/// router of the same context is online, which keeps them. An agent may have several routers, each for a different
+/// context.
+///
+/// Only changes are published. When an agent returns, or the router itself, the current associations of the agent's IO
+/// points are published again, and the dissolutions that it may have missed; ``maximumMissedDissolutions`` limits how
+/// many are remembered.
 ///
 /// A router decides on a separate executor. Changes that arrive during a decision are applied afterwards, in order;
 /// until then, the router's properties show the earlier state. Application code, that is
@@ -21,6 +25,11 @@ open class IoRouter: Controller {
     public nonisolated static let maximumBytes = 64 << 20
     /// Maximum number of associations of a context; further ones are not made.
     public nonisolated static let maximumAssociations = 1_000_000
+
+    /// Maximum number of dissolved associations that are remembered for agents that are away, where each counts once
+    /// for its source and once for its actor. When it is reached, the older half is forgotten: an agent that has missed
+    /// these dissolutions keeps the associations until it stops.
+    public nonisolated static let maximumMissedDissolutions = 100_000
 
     /// Maximum time for a node to be advertised or discovered after a reconnect. After that, it is removed.
     static let confirmationTime = Duration.seconds(10)
@@ -177,9 +186,13 @@ open class IoRouter: Controller {
 
     /// Makes a change, and publishes it. Call it in a job.
     ///
+    /// - Parameter returned: a node whose agent may have missed earlier changes.
     /// - Throws: the errors of the change; `CancellationError` if the communication manager stops meanwhile.
     @discardableResult
-    func change(_ change: @escaping RoutingWorker.Change) async throws -> IoAssociationChanges {
+    func change(
+        returned: CoatyUUID? = nil,
+        _ change: @escaping RoutingWorker.Change
+    ) async throws -> IoAssociationChanges {
         guard session != nil else { throw CancellationError() }
         let begin = ContinuousClock.now
         var (changed, changes) = try await worker.change(table, change)
@@ -198,21 +211,39 @@ open class IoRouter: Controller {
             note("there are too many associations")
             isIncomplete = true
         }
-        await publish(changes, of: changed)
+        await publish(changes, of: changed, returned: returned)
         return changes
     }
 
     /// Stores a changed table and reports the changes. No other code runs between the two steps, so a reader of the
     /// associations who then follows the changes misses none.
-    private func publish(_ changes: IoAssociationChanges, of changed: IoRoutingTable) async {
+    private func publish(
+        _ changes: IoAssociationChanges,
+        of changed: IoRoutingTable,
+        returned: CoatyUUID? = nil
+    ) async {
+        let former = table
         table = changed
-        guard !changes.isEmpty else { return }
-        onAssociationsChanged(changes)
+        if !changes.isEmpty { onAssociationsChanged(changes) }
+        guard !changes.isEmpty || returned != nil else { return }
+        // A node is also away while a change adds or removes it.
+        let isAway = { @Sendable (point: CoatyUUID) in
+            !former.contains(point: point) || !changed.contains(point: point)
+        }
         guard !isSilent else {
             published?.note(changes)
+            await publisher?.note(changes, isAway: isAway)
             return
         }
-        await publisher?.publish(changes) { changed.association($0, $1) }
+        var (changes, points) = (changes, [CoatyUUID]())
+        if let returned {
+            points = changed.points(of: returned)
+            // All associations of a new node are changes.
+            if former.node(returned) != nil {
+                changes.changed += await worker.associations(of: returned, in: changed, except: unconfirmed)
+            }
+        }
+        await publisher?.publish(changes, missedBy: points, isAway: isAway) { changed.association($0, $1) }
     }
 
     // MARK: - Lifecycle

@@ -11,6 +11,10 @@ final class IoRouterInbox: Sendable {
     struct NodeChange: Sendable {
         /// Whether the node was gone in between: the agent that offers it now may not know its associations.
         var wasGone = false
+        /// Whether its agent has advertised it, as agents do when they join, rather than resolved it.
+        var isAdvertised = false
+        /// Whether the offer may be older than the online period. It does not show that its agent is online.
+        var isFormer = false
         /// The current node; nil if it is gone.
         var offer: Payload?
     }
@@ -47,7 +51,12 @@ final class IoRouterInbox: Sendable {
         }
     }
 
-    func online(_ period: Int) { put { $0.content.onlinePeriod = period } }
+    func online(_ period: Int) {
+        put { state in
+            state.content.onlinePeriod = period
+            for id in state.content.nodes.keys { state.content.nodes[id]?.isFormer = true }
+        }
+    }
 
     /// - Returns: whether there was space.
     func update(_ event: UpdateEvent) -> Bool {
@@ -61,7 +70,7 @@ final class IoRouterInbox: Sendable {
     /// Adds an IO node that was advertised or discovered.
     ///
     /// - Returns: whether there was space.
-    func offer(_ payload: Payload) -> Bool {
+    func offer(_ payload: Payload, isAdvertised: Bool) -> Bool {
         guard let object = payload.json["object"], let name = object["name"]?.string,
             let id = object["objectId"]?.string.map(CoatyUUID.init(wire:))
         else { return true }
@@ -76,7 +85,11 @@ final class IoRouterInbox: Sendable {
                 state.known.contains(id) || state.known.count < IoRouter.maximumNodes
             else { return false }
             state.known.insert(id)
-            state.content.nodes[id, default: NodeChange()].offer = payload
+            var change = state.content.nodes[id] ?? NodeChange()
+            change.offer = payload
+            change.isFormer = false
+            if isAdvertised { change.isAdvertised = true }
+            state.content.nodes[id] = change
             return true
         }
     }

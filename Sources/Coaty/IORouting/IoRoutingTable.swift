@@ -74,6 +74,35 @@ struct IoRoutingTable: Sendable {
     /// Returns the actor with an id.
     func actor(_ id: CoatyUUID) -> RoutedPoint<IoActor>? { actors[id]?.first }
 
+    /// Returns whether a node has a source or an actor.
+    func contains(point id: CoatyUUID) -> Bool { sources[id] != nil || actors[id] != nil }
+
+    /// Returns the sources and actors of a node.
+    func points(of node: CoatyUUID) -> [CoatyUUID] {
+        members[node].map { $0.sources.map(\.id) + $0.actors.map(\.id) } ?? []
+    }
+
+    /// Returns the associations of a source or an actor, except those with points of some other nodes, in any order.
+    func associations(of point: CoatyUUID, except others: Set<CoatyUUID>) -> [IoAssociation] {
+        var associations: [IoAssociation] = []
+        if let routed = routed[point] {
+            for actorId in routed.actors.keys {
+                if !others.isEmpty, let node = actor(actorId)?.node.id, others.contains(node) { continue }
+                associations.append(
+                    IoAssociation(ioSourceId: point, ioActorId: actorId, updateRate: routed.updateRate)
+                )
+            }
+        }
+        guard let kind = actor(point)?.kind, let sources = compatible[kind]?.sources else { return associations }
+        for source in sources.values {
+            guard let routed = routed[source.id], routed.actors[point] != nil, !others.contains(source.node.id) else {
+                continue
+            }
+            associations.append(IoAssociation(ioSourceId: source.id, ioActorId: point, updateRate: routed.updateRate))
+        }
+        return associations
+    }
+
     /// Returns the route of a source and the rate of an association; nil if there is none.
     func association(_ sourceId: CoatyUUID, _ actorId: CoatyUUID) -> (route: String, updateRate: Int?)? {
         guard let routed = routed[sourceId], routed.actors[actorId] != nil else { return nil }

@@ -18,4 +18,18 @@ actor RoutingWorker {
         let changes = try await change(&table, self)
         return (table, changes)
     }
+
+    /// Returns the associations of a node, except those with some other nodes. Yields at intervals.
+    func associations(
+        of node: CoatyUUID,
+        in table: IoRoutingTable,
+        except others: Set<CoatyUUID>
+    ) async -> [IoAssociation] {
+        var associations: [IoAssociation] = []
+        for point in table.points(of: node) {
+            associations += table.associations(of: point, except: others)
+            await Task.yield()
+        }
+        return associations
+    }
 }

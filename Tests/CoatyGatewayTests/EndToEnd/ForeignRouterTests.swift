@@ -36,9 +36,12 @@ import Testing
             try observer.request("GET", "/v1/routing/contexts/\(later)").status == 200
         }
         #expect(try routed()["router"] as? String == router)
-        // The router has not published its unchanged associations again.
-        let events = scene.agent.messages.drop { $0.topic != "coaty/3/-/DAD/\(router)" }
-        #expect(!events.contains { $0.topic.hasPrefix("coaty/3/-/ASC:") })
+        #expect(try associations() == Self.associations)
+        // The router publishes its associations again when it has found its nodes.
+        try waitUntil("the associations are published again") {
+            let events = scene.agent.messages.drop { $0.topic != "coaty/3/-/DAD/\(router)" }
+            return RoutingScene.associates(events).sorted() == Self.associations.map { "+" + $0 }
+        }
         #expect(try associations() == Self.associations)
     }
 }
