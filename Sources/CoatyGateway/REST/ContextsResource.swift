@@ -84,6 +84,7 @@ extension RoutingAdmin.Snapshot {
         json += #","associations":"#.utf8
         // Encoding ids and rates never fails.
         json += ((try? PayloadCoder.encode(associations)) ?? "[]").utf8
+        json += #","complete":\#(isComplete)"#.utf8
         json.append(UInt8(ascii: "}"))
     }
 }

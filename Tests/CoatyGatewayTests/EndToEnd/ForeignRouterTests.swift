@@ -44,4 +44,33 @@ import Testing
         }
         #expect(try associations() == Self.associations)
     }
+
+    @Test func listsThatMayLackAssociationsAreIncomplete() throws {
+        let scene = try RoutingScene()
+        try scene.leaseAll()
+        let observer = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(scene.broker.port)"])
+        func routed() throws -> [String: Any]? {
+            let response = try observer.request("GET", RoutingScene.path)
+            return response.status == 200 ? response.json : nil
+        }
+        // The observer has joined after the associations were published, and the router doesn't repeat them for it.
+        try waitUntil("the context is listed") { (try routed()?["nodes"] as? [Any])?.count == 3 }
+        #expect(try routed()?["complete"] as? Bool == false)
+        let list = try observer.request("GET", "/v1/routing/contexts").json?["contexts"] as? [[String: Any]]
+        #expect(list?.map { $0["complete"] as? Bool } == [false])
+        let hosted = try scene.context()
+        #expect(hosted["complete"] as? Bool == true)
+
+        // Values flow after an outage, whatever the observer lists.
+        scene.broker.kill()
+        try waitUntil("the outage is noticed") { try observer.request("GET", "/readyz").status == 503 }
+        try scene.broker.restart()
+        try waitUntil("all are back") {
+            try observer.request("GET", "/readyz").status == 200
+                && scene.gateway.request("GET", "/readyz").status == 200 && routed()?["router"] != nil
+        }
+        #expect(try routed()?["complete"] as? Bool == false)
+        try scene.untilAssociated(Self.associations)
+        #expect(try scene.context()["complete"] as? Bool == true)
+    }
 }

@@ -146,6 +146,77 @@ import Testing
         }
     }
 
+    @Test func anAssociationListIsCompleteIfItsRouterWasFollowedFromItsStart() async throws {
+        try await scene.run {
+            // A router that is seen at once after the gateway has joined may have been there before.
+            scene.advertise(id)
+            try await scene.untilDelivered()
+            #expect(directory.entry(id)?.isComplete == false)
+            try await scene.endConfirmation(isAwaited: false)
+            let (new, router, other) = (CoatyUUID(), CoatyUUID(), CoatyUUID())
+            scene.advertise(new, by: router)
+            try await scene.untilDelivered()
+            scene.associate(source, actor, by: router)
+            #expect(directory.entry(new)?.isComplete == true)
+            #expect(directory.entry(id)?.isComplete == false)
+            // Another router that only answers has been there before.
+            try scene.resolve(new, by: other, parent: other)
+            try await scene.untilDelivered()
+            #expect(directory.entry(new)?.isComplete == false)
+            scene.deadvertise([other], by: other)
+            try await scene.untilDelivered()
+            #expect(directory.entry(new)?.isComplete == true)
+            // It returns, and does not publish its associations again.
+            scene.advertise(new, by: other)
+            try await scene.untilDelivered()
+            #expect(directory.entry(new)?.isComplete == false)
+            scene.deadvertise([other], by: other)
+            try await scene.untilDelivered()
+            #expect(directory.entry(new)?.isComplete == true)
+
+            try await scene.reconnect()
+            #expect(directory.entry(new)?.isComplete == false)
+            scene.advertise(new, by: router)
+            try await scene.untilDelivered()
+            try await scene.endConfirmation()
+            try await scene.untilDelivered()
+            #expect(directory.entry(new)?.isComplete == false)
+        }
+    }
+
+    @Test func aRouterThatReturnsAfterItWasForgottenHasAnIncompleteList() async throws {
+        try await scene.run {
+            try await scene.endConfirmation(isAwaited: false)
+            scene.advertise(id)
+            try await scene.untilDelivered()
+            #expect(directory.entry(id)?.isComplete == true)
+            scene.deadvertise([DirectoryScene.agent])
+            try await scene.untilDelivered()
+            #expect(!directory.contains(id))
+            scene.advertise(id)
+            try await scene.untilDelivered()
+            #expect(directory.entry(id)?.isComplete == false)
+        }
+    }
+
+    @Test func anAssociationThatALostRouterMayKeepIsMissing() async throws {
+        try await scene.run {
+            try await scene.endConfirmation(isAwaited: false)
+            scene.advertise(id)
+            scene.advertiseNode(sourceNode, sources: [source])
+            scene.advertiseNode(actorNode, actors: [actor])
+            try await scene.untilDelivered()
+            for other in [actor, CoatyUUID()] { scene.associate(source, other) }
+            scene.deadvertise([DirectoryScene.agent])
+            try await scene.untilDelivered()
+            #expect(listed == [source, source] && directory.entry(id)?.isComplete == true)
+            // The router does not see this.
+            scene.deadvertise([actorNode], by: DirectoryScene.nodeOwner)
+            try await scene.untilDelivered()
+            #expect(listed == [source] && directory.entry(id)?.isComplete == false)
+        }
+    }
+
     @Test func anotherRouterTakesOverAnAssociation() async throws {
         try await associated { log in
             let other = CoatyUUID()

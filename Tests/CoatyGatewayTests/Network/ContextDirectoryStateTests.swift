@@ -51,7 +51,7 @@ import TestSupport
             for (context, node) in zip(contexts, nodes) {
                 let text = #"{"name":"a","parentObjectId":"\#(agents[0])"}"#
                 let json = try JSONDocument(Array(text.utf8)).root
-                _ = state.show(context, json, name: WireName("a"), by: agents[0], .advertised)
+                _ = state.show(context, json, name: WireName("a"), by: agents[0], .advertised, at: .zero)
                 let points = points.map { #"{"objectId":"\#($0)"}"# }.joined(separator: ",")
                 let nodeText = #"{"name":"a","parentObjectId":"\#(agents[0])","ioSources":[\#(points)],"ioActors":[]}"#
                 state.show(node: try JSONDocument(Array(nodeText.utf8)).root, node, by: agents[0])
@@ -88,7 +88,7 @@ import TestSupport
             let parent = Bool.random(using: &random) ? #","parentObjectId":"\#(agent)""# : ""
             let json = try JSONDocument(Array(#"{"name":"\#(name)"\#(parent)}"#.utf8)).root
             let index = Int.random(in: 0..<showing.count, using: &random)
-            _ = state.show(context, json, name: WireName(name), by: agent, showing[index])
+            _ = state.show(context, json, name: WireName(name), by: agent, showing[index], at: now)
         case ..<70:
             let isAssociated = Int.random(in: 0..<4, using: &random) > 0
             let event = try AssociateEvent.with(

@@ -65,7 +65,13 @@ final class DirectoryScene: Sendable {
     }
 
     /// Advances the clock by the confirmation time.
-    func endConfirmation() async throws {
+    ///
+    /// - Parameter isAwaited: whether the directory has something to confirm.
+    func endConfirmation(isAwaited: Bool = true) async throws {
+        guard isAwaited else {
+            try await untilDelivered()
+            return clock.advance(by: ContextDirectory.confirmationTime)
+        }
         try await untilTrue("the confirmation time runs") { clock.sleepers > 0 }
         clock.advance(by: ContextDirectory.confirmationTime)
         try await untilTrue("the confirmation time has passed") { clock.sleepers == 0 }

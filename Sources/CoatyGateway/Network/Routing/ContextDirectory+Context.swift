@@ -35,6 +35,8 @@ extension ContextDirectory {
         private var pairsByPoint: [CoatyUUID: Set<Pair>] = [:]
         /// The size of ids and routes, in bytes.
         private var textBytes = 0
+        /// The agents that are routers no longer, since the last call of ``takeFormerRouters()``.
+        private var formerRouters: [CoatyUUID] = []
 
         init(json: JSONView, name: WireName, serial: Int) {
             self.json = json
@@ -49,6 +51,9 @@ extension ContextDirectory {
             routers.values.filter(\.isListed)
                 .sorted { ($0.lastShown ?? 0, $0.firstSerial) < ($1.lastShown ?? 0, $1.firstSerial) }.map(\.id)
         }
+
+        /// Whether no association is known to be missing.
+        var isComplete: Bool { routers.values.allSatisfy(\.isFollowed) }
 
         /// The associations in the order of their arrival.
         var listedAssociations: [IoAssociation] {
@@ -73,12 +78,13 @@ extension ContextDirectory.Context {
 
     /// Handles an event by which an agent counts as a router.
     ///
+    /// - Parameter isFirst: whether the agent can't have published associations before.
     /// - Returns: false if there are too many routers.
     @discardableResult
-    mutating func noteRouter(_ agent: CoatyUUID, serial: Int, showsContext: Bool) -> Bool {
+    mutating func noteRouter(_ agent: CoatyUUID, serial: Int, showsContext: Bool, isFirst: Bool = false) -> Bool {
         if routers[agent] == nil {
             guard routers.count < Self.maximumRouters else { return false }
-            routers[agent] = Router(id: agent, firstSerial: serial)
+            routers[agent] = Router(id: agent, firstSerial: serial, isFollowed: isFirst)
             textBytes += agent.string.utf8.count
         }
         routers[agent]?.presence = .present
@@ -103,7 +109,18 @@ extension ContextDirectory.Context {
 
     /// Sets a deadline for an event from each router, after the gateway was offline.
     mutating func requireConfirmation(until deadline: Duration) {
-        for id in routers.keys { routers[id]?.presence = .unconfirmed(until: deadline) }
+        for id in routers.keys {
+            routers[id]?.presence = .unconfirmed(until: deadline)
+            routers[id]?.isFollowed = false
+        }
+    }
+
+    /// Records that an association of a router is not listed.
+    mutating func noteMissing(of router: CoatyUUID) { routers[router]?.isFollowed = false }
+
+    mutating func takeFormerRouters() -> [CoatyUUID] {
+        defer { formerRouters = [] }
+        return formerRouters
     }
 
     /// Ends the routers and associations that were not confirmed in time.
@@ -116,6 +133,7 @@ extension ContextDirectory.Context {
             if case .lost = router.presence {
                 routers[router.id]?.presence = .gone
                 let unknown = router.pairs.filter { !isKnown($0.sourceId) || !isKnown($0.actorId) }
+                if !unknown.isEmpty { noteMissing(of: router.id) }
                 changes.removed += end(unknown).removed
             } else {
                 changes.removed += withdraw(router.id).removed
@@ -125,7 +143,9 @@ extension ContextDirectory.Context {
     }
 
     private mutating func forget(_ agent: CoatyUUID) {
-        if routers.removeValue(forKey: agent) != nil { textBytes -= agent.string.utf8.count }
+        guard routers.removeValue(forKey: agent) != nil else { return }
+        textBytes -= agent.string.utf8.count
+        formerRouters.append(agent)
     }
 
     // MARK: - Associations
@@ -176,7 +196,15 @@ extension ContextDirectory.Context {
     /// Ends the associations of removed sources and actors.
     mutating func endPoints(_ points: some Collection<CoatyUUID>) -> IoAssociationChanges {
         var changes = IoAssociationChanges()
-        for point in points { changes.removed += end(pairsByPoint[point] ?? []).removed }
+        for point in points {
+            let pairs = pairsByPoint[point] ?? []
+            for pair in pairs {
+                // A router that is offline may not see that the node leaves, and may keep the association.
+                guard let router = associations[pair]?.router, routers[router]?.presence != .present else { continue }
+                noteMissing(of: router)
+            }
+            changes.removed += end(pairs).removed
+        }
         return changes
     }
 

@@ -32,6 +32,9 @@ extension ContextDirectory {
         let id: CoatyUUID
         /// The position of the first event from this router.
         let firstSerial: Int
+        /// Whether the gateway has received all of its associations: it has been online since the router first advertised
+        /// the context, and had room for them.
+        var isFollowed: Bool
         /// The position of the last event in which it sent the context.
         var lastShown: Int?
         var presence = Presence.present

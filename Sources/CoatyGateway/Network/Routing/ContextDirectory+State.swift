@@ -9,6 +9,10 @@ extension ContextDirectory {
         private(set) var nodes = Nodes()
         /// Other routers of hosted contexts, by agent.
         private var otherRouters: [CoatyUUID: Set<CoatyUUID>] = [:]
+        /// Agents that have routed a context and are no longer listed. If one returns, its earlier associations are unknown.
+        private var formerRouters: Set<CoatyUUID> = []
+        /// When all routers must have answered since the gateway was last offline; nil before it was online.
+        private var settlesAt: Duration?
         private var lastSerial = 0
         private(set) var associationCount = 0
         /// The size of all contexts and associations, in bytes.
@@ -55,15 +59,22 @@ extension ContextDirectory.State {
 
     /// Processes a context that an agent has sent.
     ///
+    /// - Parameter now: the current time.
     /// - Returns: whether the context is new, so that its Associate events must be observed.
     mutating func show(
         _ id: CoatyUUID,
         _ json: JSONView,
         name: WireName,
         by agent: CoatyUUID,
-        _ showing: ContextDirectory.Showing
+        _ showing: ContextDirectory.Showing,
+        at now: Duration
     ) -> Bool {
         let serial = nextSerial()
+        // A router that was online before has answered by then, and is known.
+        let isSettled = settlesAt.map { $0 <= now } ?? false
+        let isFirst =
+            showing == .advertised && isSettled && !formerRouters.contains(agent)
+            && formerRouters.count < ContextDirectory.maximumFormerRouters
         if showing.isByRouter(agent, json) || contexts[id]?.routers[agent] != nil {
             // Nodes refer to a context by its name: with another name, it is another context.
             if let known = contexts[id]?.name, known != name { change(id) { $0.endAll() } }
@@ -72,13 +83,13 @@ extension ContextDirectory.State {
                     return false
                 }
                 var context = Context(json: json, name: name, serial: serial)
-                context.noteRouter(agent, serial: serial, showsContext: true)
+                context.noteRouter(agent, serial: serial, showsContext: true, isFirst: isFirst)
                 contextBytes += context.byteCount
                 contexts[id] = context
                 return true
             }
             change(id) { context in
-                context.noteRouter(agent, serial: serial, showsContext: true)
+                context.noteRouter(agent, serial: serial, showsContext: true, isFirst: isFirst)
                 return IoAssociationChanges()
             }
         } else if showing != .completed {
@@ -130,7 +141,11 @@ extension ContextDirectory.State {
             (known != nil || associationCount < maximumPoints)
             && hasRoom(for: association.byteCount(pair) - (known?.byteCount(pair) ?? 0))
         change(id) { context in
-            guard context.noteRouter(agent, serial: serial, showsContext: false), hasRoom else { return .init() }
+            guard context.noteRouter(agent, serial: serial, showsContext: false) else { return .init() }
+            guard hasRoom else {
+                context.noteMissing(of: agent)
+                return .init()
+            }
             return context.associate(pair, association)
         }
     }
@@ -204,6 +219,7 @@ extension ContextDirectory.State {
     mutating func requireConfirmation(until deadline: Duration) {
         // Routers that are still present answer again.
         otherRouters = [:]
+        settlesAt = deadline
         for id in Array(contexts.keys) { contexts[id]?.requireConfirmation(until: deadline) }
         nodes.requireConfirmation(until: deadline)
     }
@@ -229,6 +245,10 @@ extension ContextDirectory.State {
         contextBytes -= contexts.values[index].byteCount
         let changes = body(&contexts.values[index])
         if !changes.isEmpty { effects.changes.append((id, changes)) }
+        for agent in contexts.values[index].takeFormerRouters()
+        where formerRouters.count < ContextDirectory.maximumFormerRouters {
+            formerRouters.insert(agent)
+        }
         if contexts.values[index].routers.isEmpty {
             if let observation = contexts.remove(at: index).value.observation { effects.ended.append(observation) }
         } else {

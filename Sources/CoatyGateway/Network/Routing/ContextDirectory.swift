@@ -11,6 +11,9 @@ final class ContextDirectory: Sendable {
     static let pointsPerNode = 10
     /// Maximum number of other routers of hosted contexts.
     static let maximumOtherRouters = 100
+    /// Maximum number of agents that are remembered because they have routed a context. When it is reached, associations
+    /// of routers that appear are considered incomplete.
+    static let maximumFormerRouters = 10_000
     /// Minimum time between two Discover events.
     static let askInterval = Duration.seconds(1)
     /// Maximum time for contexts and nodes to be advertised or discovered after the gateway reconnects, and for a lost
@@ -25,6 +28,8 @@ final class ContextDirectory: Sendable {
         let otherRouters: [CoatyUUID]
         let nodes: [JSONView]
         let associations: [IoAssociation]
+        /// False if associations may be missing, because the gateway was offline when they were published, or had no room.
+        let isComplete: Bool
     }
 
     private let manager: CommunicationManager
@@ -217,7 +222,8 @@ final class ContextDirectory: Sendable {
             if change({ $0.noteOtherRouter(agent, of: id) }) { foundOtherRouter(id, agent) }
             return
         }
-        let isNew = change { $0.show(id, json, name: WireName(name), by: agent, showing) }
+        let now = now()
+        let isNew = change { $0.show(id, json, name: WireName(name), by: agent, showing, at: now) }
         guard isNew, let observation = try? EventObservation<AssociateEvent>.associate(ioContextName: name) else {
             return
         }
@@ -245,5 +251,6 @@ extension ContextDirectory.Entry {
         otherRouters = routers.dropLast()
         self.nodes = nodes.sorted { $0.serial < $1.serial }.map(\.json)
         associations = context.listedAssociations
+        isComplete = context.isComplete
     }
 }

@@ -6,7 +6,7 @@ extension RoutingAdmin {
         /// The content of a context.
         enum Content: Sendable {
             case hosted(IoRoutingState)
-            case foreign(nodes: [JSONView], associations: [IoAssociation])
+            case foreign(nodes: [JSONView], associations: [IoAssociation], isComplete: Bool)
         }
 
         let json: JSONView
@@ -20,7 +20,7 @@ extension RoutingAdmin {
         var nodes: [JSONView] {
             switch content {
             case .hosted(let state): state.nodes
-            case .foreign(let nodes, _): nodes
+            case .foreign(let nodes, _, _): nodes
             }
         }
 
@@ -28,8 +28,11 @@ extension RoutingAdmin {
         var associations: [IoAssociation] {
             switch content {
             case .hosted(let state): state.associations
-            case .foreign(_, let associations): associations
+            case .foreign(_, let associations, _): associations
             }
         }
+
+        /// Whether no association is known to be missing.
+        var isComplete: Bool { if case .foreign(_, _, let isComplete) = content { isComplete } else { true } }
     }
 }

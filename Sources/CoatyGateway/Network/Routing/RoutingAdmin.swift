@@ -99,7 +99,7 @@ final class RoutingAdmin {
             json: entry.json,
             router: entry.router,
             otherRouters: entry.otherRouters,
-            content: .foreign(nodes: entry.nodes, associations: entry.associations)
+            content: .foreign(nodes: entry.nodes, associations: entry.associations, isComplete: entry.isComplete)
         )
     }
 
