@@ -168,7 +168,7 @@ test-soak: deps-hostile ## run under load with clients that connect and disconne
 	Tests/Hostile/soak .build/soak "$$(swift build -c release --show-bin-path)/coaty-gateway" $(SOAK_SECONDS) $(SOAK_RATE)
 
 .PHONY: test-faults deps-faults
-# Runs for about ten minutes, at best without other load.
+# Runs for about fifteen minutes, at best without other load.
 test-faults: deps-faults ## run through faults of the broker, the network, the machine and the process; TESTS="sigstop kill9" runs some
 	swift build -c release --product coaty-gateway
 	Tests/Faults/run .build/faults "$$(swift build -c release --show-bin-path)/coaty-gateway" $(TESTS)

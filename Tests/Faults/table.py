@@ -42,6 +42,20 @@ def row(title):
     return add
 
 
+def rows(values, title):
+    """Adds a row for each value, with the value in its title and its name. The function gets the scene and the value."""
+
+    def add(function):
+        for value in values:
+            made = Row(function, title.format(value))
+            made.name += "-" + value.lower().replace(" ", "-")
+            made.run = lambda scene, value=value: function(scene, value)
+            ROWS[made.name] = made
+        return function
+
+    return add
+
+
 class Scene:
     """The programs of a row, its figures and its broken promises."""
 

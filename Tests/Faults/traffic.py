@@ -291,6 +291,7 @@ class Traffic(WellBehavedClient):
         elif event == "CHN:well-behaved":
             reader.take_event(payload["object"])
         elif event.startswith("CLL:"):
-            self.calls[rest[1]] += 1
+            # RabbitMQ delivers the dots of the operation as slashes.
+            self.calls[rest[-1]] += 1
             answer = json.dumps({"result": payload["parameters"]["number"]}).encode()
-            writer.write(publish(f"coaty/3/-/RTN/{self._agent}/{rest[1]}", answer))
+            writer.write(publish(f"coaty/3/-/RTN/{self._agent}/{rest[-1]}", answer))

@@ -27,11 +27,13 @@ SMALL_BUFFER = 4096
 class Attack:
     """The context of an attack: the ports, the end time, and the counted outcomes."""
 
-    def __init__(self, gateway, broker, seconds, addresses=1, trickle=None, parameters=None):
+    def __init__(self, gateway, broker, seconds, addresses=1, trickle=None, refusing=None, parameters=None):
         self.gateway = gateway
         self.broker = broker
         #: Control port of the trickling broker, for rows that have one.
         self.trickle = trickle
+        #: Which broker of `refusing.py` the gateway has, if it is one of them.
+        self.refusing = refusing
         self.addresses = [f"127.0.{1 + number // 250}.{1 + number % 250}" for number in range(addresses)]
         self.seconds = seconds
         self.start = time.monotonic()

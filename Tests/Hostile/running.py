@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 
+from refusing import RefusingBroker
 from stack import HERE, TIMEOUT, Broker, Gateway, Program
 
 # The default of the setting `maximum-memory`: how much the resident memory may grow after the start, in bytes.
@@ -79,8 +80,15 @@ class Side:
     def __init__(self, stack, folder, name, binary, rate, row=None):
         self.name = name
         self.failures = []
-        self.broker = self._keep(stack, Broker(folder, f"{name}-broker"))
-        gateway_broker = self.broker.port
+        options = {}
+        if row is not None and row.broker:
+            refusing = RefusingBroker(row.broker, folder, lambda program: self._keep(stack, program))
+            refusing.start()
+            self.broker, self.broker_port, gateway_broker = refusing.main, refusing.port, refusing.gateway_port
+            options["arguments"] = refusing.arguments
+        else:
+            self.broker = self._keep(stack, Broker(folder, f"{name}-broker"))
+            self.broker_port = gateway_broker = self.broker.port
         self.trickle = None
         if row is not None and row.trickles:
             log = folder / "trickling-broker.log"
@@ -89,7 +97,6 @@ class Side:
             if not ports:
                 sys.exit(f"hostile: the trickling broker did not start, see {log}")
             gateway_broker, self.trickle = int(ports[1]), int(ports[2])
-        options = {}
         if row is not None and row.configuration:
             options["configuration"] = row.configuration
         if row is not None and row.descriptors:
@@ -103,7 +110,7 @@ class Side:
         self.must_deliver = True
         self.processor_time = self.broker_processor_time = 0
         if self.gateway.port:
-            client = WellBehavedClient(folder, f"{name}-well-behaved", self.gateway.port, self.broker.port, rate)
+            client = WellBehavedClient(folder, f"{name}-well-behaved", self.gateway.port, self.broker_port, rate)
             self.well_behaved = self._keep(stack, client)
         self.start_memory = self.gateway.memory()
 
@@ -181,8 +188,9 @@ def run_row(row, folder, binary, *, rate, recovery, seconds, addresses, paramete
         command = attack_command(
             row,
             gateway=attacked.gateway.port,
-            broker=attacked.broker.port,
+            broker=attacked.broker_port,
             trickle=attacked.trickle,
+            refusing=row.broker,
             seconds=seconds,
             addresses=addresses,
             parameters=parameters,

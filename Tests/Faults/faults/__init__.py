@@ -1,4 +1,4 @@
 """The rows of the table."""
 
 # The order of the imports is the order of the table.
-from faults import broker, network, machine, process  # noqa: F401
+from faults import broker, poison, network, machine, process  # noqa: F401
