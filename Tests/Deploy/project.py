@@ -1,6 +1,8 @@
 """Reads compose.yaml, and runs its services without a container engine."""
 
 import json
+import os
+import pathlib
 import re
 import shutil
 
@@ -57,6 +59,8 @@ class Project:
                 folders[target] = self.volume(source)
         for secret in service.get("secrets", []):
             files[f"/run/secrets/{secret}"] = (self.folder / self.model["secrets"][secret]["file"]).resolve()
+        if name == "broker" and (broker := os.environ.get("COATY_MOSQUITTO")):
+            files["/usr/local/bin/mosquitto"] = pathlib.Path(broker).resolve()
         environment = {key: str(value) for key, value in service.get("environment", {}).items()}
         for path in service.get("env_file", []):
             environment |= environment_file(self.folder / path)
