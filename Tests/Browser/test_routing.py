@@ -89,6 +89,23 @@ class RoutingTests(RoutingCase):
         self.browser.press("Undo edits")
         self.browser.wait("no marks", "return all('svg [data-mark]').length === 0")
 
+    def test_saved_context_keeps_large_integers(self):
+        serials = lambda *numbers: {"serials": list(numbers)}  # noqa: E731
+        self.gateway.curl("PATCH", PATH, serials(1724442618569203714, 1), "application/merge-patch+json")
+        script = """
+        const area = all("textarea", shown()).find((area) => area.value.includes("[1724442618569203714, 1]"))
+        if (!area) return false
+        area.value = area.value.replace("1724442618569203714, 1", "1724442618569203714, 2")
+        area.dispatchEvent(new Event("input", { bubbles: true }))
+        return true
+        """
+        self.browser.wait("the text of the context", script)
+        self.browser.press("Save")
+        self.browser.wait_for_text("Saved")
+        context = self.gateway.curl("GET", PATH)["context"]
+        self.gateway.curl("PATCH", PATH, {"serials": None}, "application/merge-patch+json")
+        self.assertEqual(context["serials"], [1724442618569203714, 2])
+
     def test_why_explains_a_pair(self):
         browser = self.browser
         browser.choose("Source", "Temperature Source 1")

@@ -7,6 +7,7 @@ import uuid
 from selenium.webdriver.common.keys import Keys
 
 from browser import ConsoleCase
+from stack import eventually
 
 PATTERNS = ["advertise", "deadvertise", "channel", "discover", "query", "update", "call", "raw"]
 
@@ -133,6 +134,20 @@ class SendTests(ConsoleCase):
         self.open("alive")
         self.browser.choose_objects()
         self.browser.wait_for_row(name, "Alive")
+
+    def test_large_integers_keep_their_digits(self):
+        thing = {"coreType": "CoatyObject", "objectType": "com.example.Thing", "objectId": str(uuid.uuid4()), "name": "Exact"}
+        thing["serial"] = 1724442618569203714
+        self.choose("advertise")
+        self.browser.js("""arguments[0].value = arguments[1]
+          arguments[0].dispatchEvent(new Event("input", { bubbles: true }))""", self.browser.field("Body"), json.dumps({"object": thing}))
+        self.browser.press("Send")
+        self.browser.wait_for_text("Published at")
+        eventually("the object", lambda: self.gateway.curl("GET", f"/v1/objects/{thing['objectId']}").get("object") == thing)
+        self.open("alive")
+        self.browser.choose_objects()
+        self.browser.wait_for_row("Exact", "Alive").click()
+        self.browser.wait_for_text("1724442618569203714")
 
     def test_every_pattern_has_a_form_and_a_command_that_the_gateway_accepts(self):
         values = {"Channel": "news", "Operation": "com.example.nobody", "Topic": "greenhouse/door", "Object ids": str(uuid.uuid4())}

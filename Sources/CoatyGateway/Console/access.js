@@ -1,5 +1,7 @@
 // The user's grants, from the gateway's answer to `GET v1/access`.
 
+import { stringifyExact } from "../client.js"
+
 /** Returns whether the access configuration denies an operation, so that a retry is useless. */
 export const isForbidden = (error) => error?.type === "urn:coaty-gateway:problem:forbidden"
 
@@ -53,7 +55,7 @@ export class Access {
   /** @param answer `{name, roles, attributes, unrestricted, grants}` */
   constructor(answer) {
     const { name, roles = [], attributes = {}, unrestricted = false, grants = [] } = answer
-    this.#answer = JSON.stringify(answer)
+    this.#answer = stringifyExact(answer)
     this.name = name ?? undefined
     this.roles = roles
     this.attributes = attributes
@@ -69,7 +71,7 @@ export class Access {
 
   /** Returns whether a later answer differs. */
   differs(answer) {
-    return JSON.stringify(answer) !== this.#answer
+    return stringifyExact(answer) !== this.#answer
   }
 
   /** Whether the gateway has open access: everybody may do everything. */

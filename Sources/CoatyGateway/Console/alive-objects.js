@@ -1,5 +1,6 @@
 // The object registry: advertised objects and their changes.
 
+import { stringifyExact } from "../client.js"
 import { observeState } from "./observe.js"
 import { objectName } from "./summary.js"
 import { Histories, numbers } from "./value-history.js"
@@ -124,7 +125,7 @@ function differences(before, after) {
   const changes = []
   for (const property of new Set([...Object.keys(before), ...Object.keys(after)])) {
     if (changes.length === maximumChanges) break
-    if (JSON.stringify(before[property]) !== JSON.stringify(after[property])) {
+    if (stringifyExact(before[property]) !== stringifyExact(after[property])) {
       changes.push({ property, before: before[property], after: after[property] })
     }
   }

@@ -48,7 +48,7 @@ for (const { id } of allViews.filter((view) => !views.includes(view))) navigatio
 setHidden(navigation, false)
 showUser()
 
-const client = new CoatyClient(undefined, { token })
+const client = new CoatyClient(undefined, { token, exactIntegers: true })
 // A browser may keep a page that the user has left, to show it again. Its connection would stay open with all its
 // subscriptions, which count for the client.
 window.addEventListener("pagehide", ({ persisted }) => { if (persisted) client.close() })

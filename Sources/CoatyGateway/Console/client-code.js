@@ -4,9 +4,8 @@ import { prettyJSON } from "./json-print.js"
 
 /** Returns a value as a JavaScript literal. */
 function literal(value) {
-  const text = prettyJSON(value)
-  // In an object literal, `__proto__` would set the prototype.
-  return text.includes('"__proto__"') ? `JSON.parse(${JSON.stringify(JSON.stringify(value))})` : text
+  // In an object literal, `__proto__` would set the prototype. In a string, its quotation marks would be escaped.
+  return prettyJSON(value, { isCode: true }).replaceAll('"__proto__":', '["__proto__"]:')
 }
 
 /**

@@ -1,5 +1,7 @@
 // Conditions as rows of a form. Each row has a property, an operator and a value; all rows or at least one must hold. Pure.
 
+import { parseExact, stringifyExact } from "../client.js"
+
 /** The operators. `values` is the number of values that an operator takes, or `list`. */
 export const operators = {
   Equals: { title: "equals", values: 1 },
@@ -51,7 +53,7 @@ function rowOf(condition) {
   // The form has no field for an operand that is another property.
   if (list.some(isObject)) return undefined
   const row = { property, operator, value: list.map((value) => textOf(value, values !== 1)).join(", ") }
-  return JSON.stringify(conditionOf({ join: "and", rows: [row] })) === JSON.stringify(condition) ? row : undefined
+  return stringifyExact(conditionOf({ join: "and", rows: [row] })) === stringifyExact(condition) ? row : undefined
 }
 
 function operandsOf(operator, text) {
@@ -66,7 +68,7 @@ function operandsOf(operator, text) {
 function listOf(text) {
   if (text.trim() === "") return []
   try {
-    return JSON.parse(`[${text}]`)
+    return parseExact(`[${text}]`)
   } catch {
     return text.split(",").map((part) => valueOfText(part))
   }
@@ -75,7 +77,7 @@ function listOf(text) {
 /** Reads a text as JSON if it is JSON: `3`, `true`, `"3"`. */
 function valueOfText(text) {
   try {
-    return JSON.parse(text)
+    return parseExact(text)
   } catch {
     return text.trim()
   }
@@ -83,7 +85,7 @@ function valueOfText(text) {
 
 function textOf(value, isInList) {
   const isPlain = typeof value === "string" && valueOfText(value) === value && value !== "" && !(isInList && value.includes(","))
-  return isPlain ? value : JSON.stringify(value)
+  return isPlain ? value : stringifyExact(value)
 }
 
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value)

@@ -1,5 +1,7 @@
 // Keys of events for the address. A page finds an event by its key only if it has received the event.
 
+import { stringifyExact } from "../client.js"
+
 /**
  * Returns the key of an event.
  *
@@ -8,7 +10,7 @@
  */
 export function eventKey(frame) {
   if (typeof frame.correlationId === "string") return [frame.event, frame.correlationId, frame.sourceId].join(" ").slice(0, 200)
-  return `${frame.event} ${digest(`${frame.topic ?? ""}\n${JSON.stringify(frame.data)}`)}`
+  return `${frame.event} ${digest(`${frame.topic ?? ""}\n${stringifyExact(frame.data)}`)}`
 }
 
 /** Returns two 32-bit hashes (FNV-1a with different primes). Not collision-resistant. */

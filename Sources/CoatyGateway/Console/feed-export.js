@@ -1,10 +1,11 @@
 // Events as a file.
 
+import { stringifyExact } from "../client.js"
 import { h } from "./dom.js"
 
 /** Returns events as NDJSON: each as the gateway delivered it, with the time at which the page received it. */
 export function exportLines(items) {
-  return items.map(({ at, frame: { op, size, ...frame } }) => `${JSON.stringify({ time: new Date(at).toISOString(), ...frame })}\n`).join("")
+  return items.map(({ at, frame: { op, size, ...frame } }) => `${stringifyExact({ time: new Date(at).toISOString(), ...frame })}\n`).join("")
 }
 
 /** Downloads a text as a file. */

@@ -1,5 +1,6 @@
 // The subscriptions of the feed: traffic that matches a filter, and raw events.
 
+import { stringifyExact } from "../client.js"
 import { observe } from "./observe.js"
 
 /** Maximum number of events that the gateway queues while the page is busy. */
@@ -28,7 +29,7 @@ export class FeedSubscriptions {
 
   /** Replaces the subscription of a field, or retries one that was refused. @param {any} what undefined for none */
   observe(field, what) {
-    const key = JSON.stringify(what)
+    const key = stringifyExact(what)
     const before = this.#observed.get(field)
     if (before === undefined ? what === undefined : before.key === key && !before.isRefused) return
     before?.controller.abort()

@@ -1,5 +1,6 @@
 // The live feed: the events of the network as they happen.
 
+import { stringifyExact } from "../client.js"
 import { count, frames, line, plural, setHidden, setText } from "./dom.js"
 import { EventDetail } from "./event-detail.js"
 import { eventKey } from "./event-key.js"
@@ -223,7 +224,7 @@ class Feed {
   }
 
   #build(condition) {
-    this.#ui.filter.value = condition === undefined ? "" : JSON.stringify(condition)
+    this.#ui.filter.value = condition === undefined ? "" : stringifyExact(condition)
   }
 
   #showInBuilder() {

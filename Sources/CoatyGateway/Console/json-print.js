@@ -12,11 +12,12 @@ const maximumDepth = 600
 /**
  * Returns a value as indented JSON. A short list or object without nested ones is printed in one line.
  *
- * @param {any} value a result of `JSON.parse`
- * @param {{ maximum?: number }} [options] maximum number of characters, for display only; unlimited by default
+ * @param {any} value a result of `JSON.parse` or `parseExact`
+ * @param {{ maximum?: number, isCode?: boolean }} [options] maximum number of characters, for display only; unlimited by default;
+ *   and whether to print a BigInt as JavaScript does
  */
-export function prettyJSON(value, { maximum = Infinity } = {}) {
-  const printer = new Printer(maximum)
+export function prettyJSON(value, { maximum = Infinity, isCode = false } = {}) {
+  const printer = new Printer(maximum, isCode)
   printer.print(value, "", 0)
   const text = printer.parts.join("")
   return printer.isFull ? `${text.slice(0, maximum)}\n… and more` : text
@@ -25,9 +26,11 @@ export function prettyJSON(value, { maximum = Infinity } = {}) {
 class Printer {
   parts = []
   #room
+  #isCode
 
-  constructor(maximum) {
+  constructor(maximum, isCode) {
     this.#room = maximum
+    this.#isCode = isCode
   }
 
   get isFull() {
@@ -35,8 +38,8 @@ class Printer {
   }
 
   print(value, indent, depth) {
-    if (typeof value !== "object" || value === null) return this.#add(scalar(value, this.#room))
-    const line = oneLine(value)
+    if (typeof value !== "object" || value === null) return this.#add(scalar(value, this.#room, this.#isCode))
+    const line = oneLine(value, this.#isCode)
     if (line !== undefined) return this.#add(line)
     if (depth === maximumDepth) return this.#add(Array.isArray(value) ? "[…]" : "{…}")
     const inner = indent.length < maximumIndent ? indent + "  " : indent
@@ -68,12 +71,13 @@ class Printer {
 }
 
 /** Returns a scalar as JSON. A long text is cut before it is escaped. */
-function scalar(value, room) {
+function scalar(value, room, isCode) {
+  if (typeof value === "bigint") return isCode ? `${value}n` : String(value)
   return typeof value === "string" && value.length > room ? JSON.stringify(value.slice(0, Math.max(0, room) + 1)) : JSON.stringify(value) ?? "null"
 }
 
 /** Returns a list or object as one line; undefined if the line would be too long, or if there are nested ones. */
-function oneLine(value) {
+function oneLine(value, isCode) {
   const isList = Array.isArray(value)
   const parts = []
   let length = 2
@@ -81,7 +85,7 @@ function oneLine(value) {
     const item = value[name]
     if (typeof item === "object" && item !== null && !isEmpty(item)) return undefined
     if (typeof item === "string" && item.length > shortLine || name.length > shortLine) return undefined
-    const text = typeof item === "object" && item !== null ? (Array.isArray(item) ? "[]" : "{}") : JSON.stringify(item)
+    const text = typeof item === "object" && item !== null ? (Array.isArray(item) ? "[]" : "{}") : scalar(item, Infinity, isCode)
     const part = isList ? text : `${JSON.stringify(name)}: ${text}`
     length += part.length + 2
     if (length > shortLine) return undefined

@@ -1,4 +1,6 @@
-// Parses JSON that users type, and reports where it is invalid.
+// Parses JSON that users type, and reports where it is invalid. Large integers are BigInt.
+
+import { parseExact } from "../client.js"
 
 /** A syntax error with its line and column, counted from 1. */
 export class JSONTextError extends Error {
@@ -30,7 +32,7 @@ const maximumDepth = 511
  */
 export function parseJSON(text) {
   try {
-    return JSON.parse(text)
+    return parseExact(text)
   } catch (error) {
     throw firstError(text) ?? error
   }
@@ -50,13 +52,16 @@ export function parseExactJSON(text) {
       if (depth > maximumDepth) throw new JSONTextError(`nested deeper than ${maximumDepth} levels`, text, index)
     } else if (part === "]" || part === "}") {
       depth -= 1
-    } else if (part[0] !== '"') {
+    } else if (part[0] !== '"' && !isLargeInteger(part)) {
       const kept = JSON.stringify(Number(part))
       if (kept !== part && decimal(kept) !== decimal(part)) throw new NumberError(part, kept, text, index)
     }
   }
   return value
 }
+
+/** Whether a number is parsed as BigInt. */
+const isLargeInteger = (part) => /^-?\d+$/.test(part) && !Number.isSafeInteger(Number(part))
 
 /** Matches the brackets, strings and numbers of valid JSON. */
 const parts = /[[\]{}]|"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g

@@ -2,6 +2,7 @@
 //
 // The body is the event's payload. A field edits a part of the body, or a parameter next to it.
 
+import { stringifyExact } from "../client.js"
 import { newId } from "./ids.js"
 
 /** The core types of objects. */
@@ -173,7 +174,7 @@ export const maximumFrame = 1 << 20
 
 /** Returns the maximum bytes of the frame of an event, with the longest id that a client assigns. */
 export function frameSize({ what, options }) {
-  return new TextEncoder().encode(JSON.stringify({ ...what, ...options, op: "publish", id: "9007199254740991" })).length
+  return new TextEncoder().encode(stringifyExact({ ...what, ...options, op: "publish", id: "9007199254740991" })).length
 }
 
 /** Returns an error text for the value of a parameter; undefined if it is valid. */

@@ -1,6 +1,6 @@
 // Requests to the gateway's REST API, with the token.
 
-import { GatewayError } from "../client.js"
+import { GatewayError, parseExact, stringifyExact } from "../client.js"
 import { token } from "./token.js"
 
 /** Path of the resource with the user's principal and grants. */
@@ -21,7 +21,7 @@ export function onUnauthorized(callback) {
  */
 export async function rest(path, { method = "GET", body, headers = {} } = {}) {
   const json = body === undefined ? {} : { "content-type": "application/json" }
-  const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body)
+  const text = body === undefined || typeof body === "string" ? body : stringifyExact(body)
   const secret = token()
   const authorization = secret === undefined ? {} : { authorization: `Bearer ${secret}` }
   let response
@@ -32,7 +32,7 @@ export async function rest(path, { method = "GET", body, headers = {} } = {}) {
     throw new GatewayError({ title: "The gateway is away", status: 0, detail: "It does not answer." })
   }
   const isJSON = /\bjson\b/.test(response.headers.get("content-type") ?? "")
-  const answer = isJSON ? await response.json() : undefined
+  const answer = isJSON ? parseExact(await response.text()) : undefined
   if (response.status === 401 && path !== accessPath) reportUnauthorized()
   if (!response.ok) throw new GatewayError(answer ?? { title: response.statusText, status: response.status })
   return { status: response.status, json: answer, headers: response.headers }

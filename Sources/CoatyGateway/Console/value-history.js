@@ -104,6 +104,8 @@ export class Histories {
 export function* numbers(value, path, depth = 0) {
   if (typeof value === "number") {
     if (Number.isFinite(value)) yield [path, value]
+  } else if (typeof value === "bigint") {
+    if (Number.isFinite(Number(value))) yield [path, Number(value)]
   } else if (typeof value === "object" && value !== null && !Array.isArray(value) && depth < maximumDepth) {
     for (const [name, inner] of Object.entries(value)) yield* numbers(inner, `${path}.${name}`, depth + 1)
   }

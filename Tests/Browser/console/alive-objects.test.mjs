@@ -21,6 +21,13 @@ test("entries record which properties changed", () => {
   assert.deepEqual(alive.entries.get("o-1").changes, entry.changes)
 })
 
+test("large integers are compared with all digits", () => {
+  const alive = new AliveObjects()
+  alive.take(event("added", { n: 2n ** 63n }), 0)
+  alive.take(event("changed", { n: 2n ** 63n + 1n }), 0)
+  assert.deepEqual(alive.entries.get("o-1").changes, [{ property: "n", before: 2n ** 63n, after: 2n ** 63n + 1n }])
+})
+
 test("large objects are not compared, and objects of any shape are accepted", () => {
   const alive = new AliveObjects()
   alive.take(event("added", { n: 1 }), 0)

@@ -14,7 +14,7 @@ const deep = (levels) => {
   return value
 }
 const shapes = [
-  undefined, null, true, 0, -1, 1e308, "", "x", "\u0000\ud800", "x".repeat(1_000_000), [], [null], [[]], {}, { a: null },
+  undefined, null, true, 0, -1, 1e308, 2n ** 64n, "", "x", "\u0000\ud800", "x".repeat(1_000_000), [], [null], [[]], {}, { a: null },
   JSON.parse('{"__proto__":{"toString":1},"toString":1,"valueOf":1,"toJSON":1,"length":-1}'),
   { then: 1, [Symbol.iterator.description]: 1 }, deep(500), deep(100_000), Array.from({ length: 1000 }, (_, index) => index),
 ]

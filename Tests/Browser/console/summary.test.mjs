@@ -1,6 +1,7 @@
 import assert from "node:assert/strict"
 import test from "node:test"
 import { shortId } from "../../../Sources/CoatyGateway/Console/dom.js"
+import { prettyJSON } from "../../../Sources/CoatyGateway/Console/json-print.js"
 import { kind, octets, sender, subject } from "../../../Sources/CoatyGateway/Console/summary.js"
 
 const known = new Map([["a-1", "Lamp agent"], ["s-1", "Thermometer"], ["t-1", "Heating"]])
@@ -32,7 +33,7 @@ test("an event is summarized in one line", () => {
 
 test("data of any shape is summarized", () => {
   const parts = [
-    null, true, 7, "x", "", [], {}, [null], [[]], { length: 20 }, { toString: 1, valueOf: 1 }, { length: { toLocaleString: 1 } },
+    null, true, 7, 2n ** 64n, "x", "", [], {}, [null], [[]], { length: 20 }, { toString: 1, valueOf: 1 }, { length: { toLocaleString: 1 } },
     JSON.parse('{"__proto__":{"name":1},"constructor":2}'), { name: {}, objectId: [] }, { code: { toString: 1 }, message: [] },
   ]
   const members = ["object", "objects", "objectIds", "coreTypes", "objectTypes", "objectId", "externalId", "relatedObjects", "error",
@@ -44,8 +45,8 @@ test("data of any shape is summarized", () => {
     for (const data of payloads) {
       const frame = { event, data, topic: "t", sourceId: "a-1" }
       for (const text of [subject(frame, names), kind(frame), sender(frame, names)]) {
-        assert.equal(typeof text, "string", `${event} ${JSON.stringify(data)}`)
-        assert.ok(text.length < 500 && !text.includes("\n"), `${event} ${JSON.stringify(data)}`)
+        assert.equal(typeof text, "string", `${event} ${prettyJSON(data)}`)
+        assert.ok(text.length < 500 && !text.includes("\n"), `${event} ${prettyJSON(data)}`)
       }
     }
   }

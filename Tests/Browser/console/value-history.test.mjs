@@ -77,6 +77,7 @@ test("finite numbers are found in data of any shape", () => {
   assert.deepEqual(found(3), [["p", 3]])
   assert.deepEqual(found({ a: 1, b: { c: 2, d: [3] }, e: "4", f: null }), [["p.a", 1], ["p.b.c", 2]])
   assert.deepEqual(found(Infinity), [])
+  assert.deepEqual(found({ a: 2n ** 64n, b: 10n ** 400n }), [["p.a", 2 ** 64]])
   assert.deepEqual(found(JSON.parse('{"__proto__": 5}')), [["p.__proto__", 5]])
   let deep = 1
   for (let level = 0; level < 5000; level += 1) deep = { deep }
