@@ -152,7 +152,7 @@ test-brokers: deps-brokers ## test against three RabbitMQ nodes, faulty brokers 
 	swift build --build-tests
 	Tests/Brokers/run .build/brokers "$$(swift build --show-bin-path)" $(if $(TESTS),'$(TESTS)')
 
-test-proxies: deps-proxies ## send smuggled requests through haproxy and nginx, and check the addresses of clients behind them, and idle connections to the gateway
+test-proxies: deps-proxies ## send smuggled requests through haproxy and nginx, and check the addresses of clients behind them, and idle connections of these and Caddy
 	swift build --product coaty-gateway
 	Tests/Proxies/run .build/proxies "$$(swift build --show-bin-path)/coaty-gateway"
 	Tests/Proxies/addresses .build/proxies "$$(swift build --show-bin-path)/coaty-gateway"

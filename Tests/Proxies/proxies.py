@@ -1,4 +1,4 @@
-"""Starts haproxy and nginx in front of a gateway."""
+"""Starts haproxy, nginx and Caddy in front of a gateway."""
 
 import contextlib
 import socket
@@ -72,3 +72,28 @@ def nginx(work, gateway, *, options="", upstream="keepalive 4;"):
         """
     )
     return port, start(work / f"nginx-{port}.log", "/usr/sbin/nginx", "-c", configuration)
+
+
+def caddy(work, gateway, *, transport=""):
+    """Returns the port of a Caddy and its process. `transport` are more directives of its connections to the gateway."""
+    port = free_port()
+    configuration = work / f"Caddyfile-{port}"
+    configuration.write_text(
+        f"""
+        {{
+            admin off
+            auto_https off
+        }}
+        http://127.0.0.1:{port} {{
+            bind 127.0.0.1
+            reverse_proxy 127.0.0.1:{gateway} {{
+                transport http {{
+                    {transport}
+                }}
+            }}
+        }}
+        """
+    )
+    # Caddy stores its configuration in these folders.
+    folders = [f"XDG_CONFIG_HOME={work}", f"XDG_DATA_HOME={work}"]
+    return port, start(work / f"caddy-{port}.log", "env", *folders, "caddy", "run", "--config", configuration, "--adapter", "caddyfile")
