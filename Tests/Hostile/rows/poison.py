@@ -6,6 +6,8 @@ from wire import request
 
 # Seconds before and after an interruption in which a publication may be on its way to the broker.
 FLIGHT = 0.3
+# The longest interruption, in seconds.
+LONGEST = 2
 # Seconds after the last publication in which its interruption ends.
 REACTION = 10
 
@@ -26,6 +28,8 @@ def endure(attack, poisons, during, maximum, seconds):
     attack.note(f"{innocents.gaps} gaps for an observer, {interruptions.refused} publications given up")
     if most > maximum:
         attack.fail(f"{most} interruptions within {seconds} s, more than {maximum}")
+    if interruptions.longest > LONGEST:
+        attack.fail(f"an interruption took {interruptions.longest:.1f} s, more than {LONGEST} s")
     if not interruptions.is_online:
         attack.fail("the gateway is still offline")
     for problem in innocents.problems(interruptions, FLIGHT):
