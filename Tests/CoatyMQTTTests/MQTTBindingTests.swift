@@ -200,11 +200,11 @@ import Testing
         let seen = Atomic(0)
         let gaps = Atomic(0)
         let others = Atomic(0)
-        let undisturbed = try agent.subscribe(rawTopic: "u", onGap: { others.add(1, ordering: .relaxed) }) { _ in }
+        let undisturbed = try agent.subscribe(rawTopic: "u", onGap: { _ in others.add(1, ordering: .relaxed) }) { _ in }
         let subscription = try agent.subscribe(
             rawTopic: "t",
             onStatus: { status in stands.store(status == .standing, ordering: .releasing) },
-            onGap: { gaps.store(seen.load(ordering: .relaxed) + 1, ordering: .relaxed) },
+            onGap: { _ in gaps.store(seen.load(ordering: .relaxed) + 1, ordering: .relaxed) },
             handler: { _ in seen.add(1, ordering: .relaxed) }
         )
         agent.start()

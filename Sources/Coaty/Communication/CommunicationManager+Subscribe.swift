@@ -8,15 +8,15 @@ extension CommunicationManager {
     ///     not connected, or the same selector is already observed), it is called before this function returns.
     ///     Otherwise, and after a reconnect, it is called when the broker has answered; events that arrive before that
     ///     are delivered too. Must not block.
-    ///   - onGap: called when events may have been missed although the connection is up: the broker may have dropped
-    ///     some, or an event was too long. Called in order with events; must not block.
+    ///   - onGap: called with the reason when events may have been missed although the connection is up. Called in order
+    ///     with events; must not block.
     ///   - onEnd: called when the communication manager stops during the observation.
     ///   - handler: called for each event, in the order of arrival, on the binding's thread; must not block.
     /// - Returns: the observation, which ends when the returned object is released.
     public func subscribe<Event>(
         _ observation: EventObservation<Event>,
         onStatus: (@Sendable (SubscriptionStatus) -> Void)? = nil,
-        onGap: (@Sendable () -> Void)? = nil,
+        onGap: (@Sendable (GapReason) -> Void)? = nil,
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (Event) -> Void
     ) -> Subscription {
@@ -47,7 +47,7 @@ extension CommunicationManager {
     public func subscribe(
         rawTopic topic: String,
         onStatus: (@Sendable (SubscriptionStatus) -> Void)? = nil,
-        onGap: (@Sendable () -> Void)? = nil,
+        onGap: (@Sendable (GapReason) -> Void)? = nil,
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (RawEvent) -> Void
     ) throws(CommunicationError) -> Subscription {

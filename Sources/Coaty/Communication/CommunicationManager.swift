@@ -193,6 +193,7 @@ public final class CommunicationManager: Sendable {
     /// Counters of publications and messages, and the state of the connection.
     public var statistics: CommunicationStatistics {
         let (received, invalid) = (receivedMessages.load(ordering: .relaxed), dropLog.dropped)
+        let invalidBySender = dropLog.invalidBySender
         return session.core.withLock { core in
             CommunicationStatistics(
                 state: core.state.onlinePeriod == nil ? .offline : .online,
@@ -205,6 +206,7 @@ public final class CommunicationManager: Sendable {
                 suspects: SuspectStatistics(core),
                 received: received,
                 invalid: invalid,
+                invalidBySender: invalidBySender,
                 published: core.counts.published,
                 deferred: core.counts.deferred,
                 queued: core.outbox.publications,

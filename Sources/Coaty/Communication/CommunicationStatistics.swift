@@ -25,6 +25,8 @@ public struct CommunicationStatistics: Sendable, Hashable {
     /// Number of messages that were dropped because their content does not match their address, or because they exceed
     /// the binding's size limit.
     public let invalid: Int
+    /// Number of events whose content could not be read, by sender; for at most 100 senders.
+    public let invalidBySender: [CoatyUUID: Int]
     /// Number of publications that were written to the connection.
     public let published: Int
     /// Number of publications that were accepted while the agent was not connected, including those that were sent

@@ -11,6 +11,14 @@ public struct InboundMessage: Sendable {
         ///   - selectors: the subscriptions that match the message: `raw` and `ioRoute`.
         ///   - sourceId: the IO source; nil if the binding does not know it.
         case raw(topic: String, selectors: [EventSelector], sourceId: CoatyUUID?)
+
+        /// The sender of an event, or the IO source of a value; nil if it is not known.
+        var sourceId: CoatyUUID? {
+            switch self {
+            case .event(let address): address.sourceId
+            case .raw(_, _, let sourceId): sourceId
+            }
+        }
     }
 
     /// The origin.

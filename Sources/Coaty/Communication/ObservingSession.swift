@@ -17,7 +17,7 @@ extension CommunicationManager {
     ///   - onGap: called when events may have been missed although the connection is up.
     ///   - onEnd: called when the communication manager stops during the observation.
     ///   - handler: called for each event, on the thread of that session's binding; must not block. If it throws, the
-    ///     event is logged as not valid, and if it has too many values, `onGap` is called. The handler is released when
+    ///     event is logged as not valid, and `onGap` is called. The handler is released when
     ///     the binding holds no more references to the session, which may be some time after the observation has ended.
     /// - Returns: the observation, which ends when the returned object is released.
     /// - Throws: errors of the binding's maker.
@@ -27,7 +27,7 @@ extension CommunicationManager {
         ofAllNamespaces: Bool = false,
         messageCounts: MessageCounts,
         onStatus: @escaping @Sendable (SubscriptionStatus) -> Void,
-        onGap: @escaping @Sendable () -> Void = {},
+        onGap: @escaping @Sendable (GapReason) -> Void = { _ in },
         onEnd: @escaping @Sendable () -> Void = {},
         handler: @escaping @Sendable (EventAddress, InboundMessage) throws(PayloadError) -> Void
     ) throws -> Subscription {
@@ -70,7 +70,7 @@ final class ObservingSession: SessionDelegate {
     private let session: Session
     private let dropLog: DropLog
     private let status: OpeningStatus
-    private let onGap: @Sendable () -> Void
+    private let onGap: @Sendable (GapReason) -> Void
     private let handler: Handler
     private let subscriptions = Mutex<[Subscription]>([])
     private let hasStopped = Atomic(false)
@@ -85,7 +85,7 @@ final class ObservingSession: SessionDelegate {
         messageCounts: MessageCounts,
         logger: Logger,
         onStatus: @escaping @Sendable (SubscriptionStatus) -> Void,
-        onGap: @escaping @Sendable () -> Void,
+        onGap: @escaping @Sendable (GapReason) -> Void,
         handler: @escaping Handler
     ) {
         self.selectors = selectors
@@ -145,20 +145,20 @@ final class ObservingSession: SessionDelegate {
         do throws(PayloadError) {
             try handler(address, message)
         } catch {
-            dropLog.note("an event that is not valid", label: message.label, error: error)
-            if error.isTooLarge { onGap() }
+            dropLog.note(invalid: "an event that is not valid", address.sourceId, message.label, error)
+            onGap(GapReason(error))
         }
     }
 
     func dropped(_ reason: String, label: String, origin: InboundMessage.Origin?) {
         session.configuration.messageCounts.countReceived()
         dropLog.note(reason, label: label)
-        if !isOver, case .event(let address)? = origin, isObserved(address) { onGap() }
+        if !isOver, case .event(let address)? = origin, isObserved(address) { onGap(.missed) }
     }
 
     func mayHaveMissed() {
         dropLog.noteCongestion()
-        if !isOver { onGap() }
+        if !isOver { onGap(.missed) }
     }
 
     func sessionEnded() {}

@@ -88,7 +88,7 @@ package final class RawSession: SessionDelegate {
     package func subscribe(
         _ topic: String,
         onStatus: @escaping @Sendable (SubscriptionStatus) -> Void,
-        onGap: (@Sendable () -> Void)? = nil,
+        onGap: (@Sendable (GapReason) -> Void)? = nil,
         onEnd: @escaping @Sendable () -> Void,
         handler: @escaping @Sendable (RawEvent) -> Void
     ) throws(CommunicationError) -> Subscription {

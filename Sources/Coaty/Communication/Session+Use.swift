@@ -153,7 +153,7 @@ extension Session {
         wakes: Bool = true,
         decode: @escaping Dispatcher<Event>.Decoder,
         onStatus: (@Sendable (SubscriptionStatus) -> Void)? = nil,
-        onGap: (@Sendable () -> Void)? = nil,
+        onGap: (@Sendable (GapReason) -> Void)? = nil,
         onEnd: (@Sendable () -> Void)? = nil,
         handler: @escaping @Sendable (Event) -> Void
     ) -> Subscription {
@@ -194,7 +194,7 @@ extension Session {
     func subscribe(
         rawTopic topic: String,
         onStatus: (@Sendable (SubscriptionStatus) -> Void)?,
-        onGap: (@Sendable () -> Void)?,
+        onGap: (@Sendable (GapReason) -> Void)?,
         onEnd: (@Sendable () -> Void)?,
         handler: @escaping @Sendable (RawEvent) -> Void
     ) throws(CommunicationError) -> Subscription {
@@ -270,9 +270,8 @@ extension Session {
         do throws(PayloadError) {
             try dispatcher.deliver(message)
         } catch {
-            dropLog.note("an event that is not valid", label: message.label, error: error)
-            // Another dispatcher may accept the message.
-            if error.isTooLarge { dispatcher.noteGap() }
+            dropLog.note(invalid: "an event that is not valid", message.origin.sourceId, message.label, error)
+            dispatcher.noteGap(GapReason(error))
         }
     }
 
@@ -284,12 +283,12 @@ extension Session {
             case .raw(_, let selectors, _)?: selectors
             case nil: [EventSelector]()
             }
-        for selector in selectors { dispatcher(for: selector)?.noteGap() }
+        for selector in selectors { dispatcher(for: selector)?.noteGap(.missed) }
     }
 
     /// Sends a gap to all observers.
     func noteGap() {
-        for dispatcher in core.withLock({ $0.subscriptions.dispatchers }) { dispatcher.noteGap() }
+        for dispatcher in core.withLock({ $0.subscriptions.dispatchers }) { dispatcher.noteGap(.missed) }
     }
 
     func answer(_ request: SubscriptionRequest, isGranted: Bool, life: Int) {

@@ -34,12 +34,23 @@ final class Ending: Sendable {
     }
 }
 
+/// Why events are missing for an observer although the connection is up.
+public enum GapReason: Sendable, Hashable {
+    /// The broker may have dropped events, or an event was too large.
+    case missed
+    /// An event could not be read: it is not valid JSON, is nested deeper than ``JSONDocument/maximumDepth``, or does
+    /// not match its pattern. Reported for each such event.
+    case invalid
+
+    init(_ error: PayloadError) { self = error.isTooLarge ? .missed : .invalid }
+}
+
 /// The observers of one selector.
 protocol Dispatching: Sendable {
     /// Decodes a message once and passes it to every observer.
     func deliver(_ message: InboundMessage) throws(PayloadError)
     /// Calls every observer's `onGap`.
-    func noteGap()
+    func noteGap(_ reason: GapReason)
     /// - Returns: the removed observer, which the caller must release, and whether no observers are left.
     func remove(_ id: UInt64) -> (observer: (any Sendable)?, isEmpty: Bool)
     /// Calls every observer's `onEnd`.
@@ -60,7 +71,7 @@ final class Dispatcher<Event: Sendable>: Dispatching {
     struct Observer: Sendable {
         let id: UInt64
         let handler: @Sendable (Event) -> Void
-        let onGap: (@Sendable () -> Void)?
+        let onGap: (@Sendable (GapReason) -> Void)?
         let onEnd: (@Sendable () -> Void)?
         let isPermanent: Bool
         let status: StatusObserver?
@@ -70,9 +81,9 @@ final class Dispatcher<Event: Sendable>: Dispatching {
             handler(event)
         }
 
-        func noteGap() {
+        func noteGap(_ reason: GapReason) {
             status?.awaitBeginning()
-            onGap?()
+            onGap?(reason)
         }
 
         func end() {
@@ -107,8 +118,8 @@ final class Dispatcher<Event: Sendable>: Dispatching {
         for observer in observers.withLock(\.self) { observer.take(event) }
     }
 
-    func noteGap() {
-        for observer in observers.withLock(\.self) { observer.noteGap() }
+    func noteGap(_ reason: GapReason) {
+        for observer in observers.withLock(\.self) { observer.noteGap(reason) }
     }
 
     func removeAll() -> @Sendable () -> Void {

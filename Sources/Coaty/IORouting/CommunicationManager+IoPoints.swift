@@ -45,13 +45,13 @@ extension CommunicationManager {
     /// - Parameters:
     ///   - ioActorId: the object id of the actor.
     ///   - onEnd: called when the communication manager stops during the observation.
-    ///   - onGap: called when a value was dropped because it was too large.
+    ///   - onGap: called with the reason when a value was dropped, because it was too large or is not JSON.
     ///   - handler: called for each value on the binding's thread; must not block.
     /// - Returns: the observation, which ends when the returned object is released.
     public func subscribe(
         ioValuesOf ioActorId: CoatyUUID,
         onEnd: (@Sendable () -> Void)? = nil,
-        onGap: (@Sendable () -> Void)? = nil,
+        onGap: (@Sendable (GapReason) -> Void)? = nil,
         handler: @escaping @Sendable (IoValueEvent) -> Void
     ) -> Subscription {
         ioAssociations.observeValues(
@@ -100,7 +100,7 @@ extension CommunicationManager {
                     }
                     return InboundValue(bytes: message.payload, topic: topic, sourceId: sourceId)
                 },
-                onGap: { [weak self] in self?.ioAssociations.noteGap(ofActor: actorId) },
+                onGap: { [weak self] in self?.ioAssociations.noteGap(ofActor: actorId, $0) },
                 handler: { [weak self] value in self?.receive(value, for: actorId, isRaw: isRaw) }
             )
         } refuse: { route in
@@ -114,7 +114,8 @@ extension CommunicationManager {
             let event = try IoValueEvent(value.bytes, isRaw: isRaw, ioSourceId: value.sourceId)
             ioAssociations.deliver(event, to: actorId)
         } catch {
-            dropLog.note("an IO value that is not JSON", label: value.topic, error: error)
+            dropLog.note(invalid: "an IO value that is not JSON", value.sourceId, value.topic, error)
+            ioAssociations.noteGap(ofActor: actorId, GapReason(error))
         }
     }
 }

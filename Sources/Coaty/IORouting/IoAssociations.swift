@@ -11,7 +11,7 @@ final class IoAssociations: Sendable {
         let handler: @Sendable (Event) -> Void
         let onEnd: (@Sendable () -> Void)?
         /// Called when events may have been missed although the connection is up.
-        var onGap: (@Sendable () -> Void)?
+        var onGap: (@Sendable (GapReason) -> Void)?
         /// Whether it stays when the communication manager stops.
         let isPermanent: Bool
     }
@@ -111,9 +111,9 @@ final class IoAssociations: Sendable {
     }
 
     /// Sends a gap to the observers of an actor.
-    func noteGap(ofActor actorId: CoatyUUID) {
+    func noteGap(ofActor actorId: CoatyUUID, _ reason: GapReason) {
         let observers = state.withLock { $0.valueObservers[actorId] }
-        for observer in observers?.values.elements ?? [] { observer.onGap?() }
+        for observer in observers?.values.elements ?? [] { observer.onGap?(reason) }
     }
 
     func hasObservers(ofActor actorId: CoatyUUID) -> Bool {

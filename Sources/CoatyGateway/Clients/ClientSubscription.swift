@@ -89,7 +89,7 @@ final class ClientSubscription: Sendable {
         var steps = WorkRate.steps(toPass: record.size)
         defer { work?.spend(steps) }
         switch record.content {
-        case .gap: return .gap(nil, record.cursor)
+        case .gap, .invalid: return QueuedItem(gap: record, isEntire: currentView == nil)
         case .nothing: return nil
         case .event(let event):
             var reading = EventReading(record, event)

@@ -7,10 +7,24 @@ enum QueuedItem: Sendable {
     case objects(ObjectBatch)
     /// A gap: the number of dropped events, nil if unknown, and the cursor after which the client can resume, if any.
     case gap(Int?, FeedCursor?)
+    /// Events that could not be read, with their number.
+    case invalid(Int, FeedCursor?)
     /// An event is left out, because the client's filter is too expensive for it.
     case leftOut(FeedCursor?)
     /// A response to a request, with its charge.
     case response(ServerFrame, Charge)
+
+    /// Creates the item for a record without an event; nil if the client must not see it.
+    ///
+    /// - Parameter isEntire: whether the client may see all events of the feed. Otherwise, events that could not be read
+    ///   are hidden, because it is not known whether the client may see them.
+    init?(gap record: EventRecord, isEntire: Bool) {
+        switch record.content {
+        case .gap: self = .gap(nil, record.cursor)
+        case .invalid(let count) where isEntire: self = .invalid(count, record.cursor)
+        case .invalid, .event, .nothing: return nil
+        }
+    }
 
     /// Identifies the object of an event: throttling and the overflow policy `latest` keep the newest event of each
     /// key. Nil if no other event replaces this item.
@@ -24,7 +38,7 @@ enum QueuedItem: Sendable {
         switch self {
         case .event: 1
         case .objects(let batch): batch.frames.count
-        case .gap, .leftOut, .response: 0
+        case .gap, .invalid, .leftOut, .response: 0
         }
     }
 
@@ -34,7 +48,7 @@ enum QueuedItem: Sendable {
         switch self {
         case .event(let event): event.cursor
         case .objects(let batch): batch.cursor
-        case .gap(_, let cursor), .leftOut(let cursor): cursor
+        case .gap(_, let cursor), .invalid(_, let cursor), .leftOut(let cursor): cursor
         case .response: nil
         }
     }
@@ -47,6 +61,7 @@ enum QueuedItem: Sendable {
             return .event(event)
         case .objects(let batch): return .objects(batch.resumable(behind: cursor))
         case .gap(let count, _): return .gap(count, cursor)
+        case .invalid(let count, _): return .invalid(count, cursor)
         case .leftOut: return .leftOut(cursor)
         case .response: return self
         }
@@ -57,7 +72,7 @@ enum QueuedItem: Sendable {
         switch self {
         case .event(let event): event.size
         case .objects(let batch): batch.size
-        case .gap, .leftOut: 0
+        case .gap, .invalid, .leftOut: 0
         case .response(let frame, _): frame.members.count
         }
     }
@@ -68,7 +83,7 @@ enum QueuedItem: Sendable {
         case .event(let event): event.charge
         case .objects(let batch): batch.charge
         case .response(_, let charge): charge
-        case .gap, .leftOut: nil
+        case .gap, .invalid, .leftOut: nil
         }
     }
 
@@ -86,7 +101,7 @@ enum QueuedItem: Sendable {
             guard batch.charge(to: memory) else { return false }
             self = .objects(batch)
             return true
-        case .event, .gap, .leftOut, .response: return true
+        case .event, .gap, .invalid, .leftOut, .response: return true
         }
     }
 

@@ -96,6 +96,13 @@ extension ServerFrame {
         return ServerFrame(.gap, members: Array(members.utf8), cursor: cursor)
     }
 
+    /// Returns a gap for events that could not be read.
+    static func invalid(_ count: Int, _ cursor: FeedCursor?) -> ServerFrame {
+        var members = #""dropped":\#(count),"reason":"invalid""#
+        if let cursor { members += #","cursor":"\#(cursor)""# }
+        return ServerFrame(.gap, members: Array(members.utf8), cursor: cursor)
+    }
+
     /// Returns a gap for one event that is left out, because the client's filter is too expensive for it.
     static func leftOut(_ cursor: FeedCursor?) -> ServerFrame {
         var members = #""dropped":null,"reason":"filter-steps""#

@@ -287,7 +287,7 @@ struct SubscriptionQueue: Sendable {
 
     private mutating func drop(_ item: QueuedItem) {
         switch item {
-        case .gap(let count?, _): dropped += count
+        case .gap(let count?, _), .invalid(let count, _): dropped += count
         case .gap(nil, _), .leftOut: isDropCountUnknown = true
         case .event, .response:
             dropped += 1

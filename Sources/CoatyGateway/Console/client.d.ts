@@ -136,8 +136,11 @@ export interface GapFrame {
   dropped: number | null
   /** Whether the gateway or this client dropped them. */
   where: "gateway" | "client"
-  /** `filter-steps`: an event was left out, because the subscription's filter is too expensive for it. */
-  reason?: "filter-steps"
+  /**
+   * `filter-steps`: an event was left out, because the subscription's filter is too expensive for it. `invalid`: events could not be
+   * read, because they are not valid JSON or do not match their pattern.
+   */
+  reason?: "filter-steps" | "invalid"
   cursor?: string
   size: number
 }

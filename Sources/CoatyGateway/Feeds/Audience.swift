@@ -236,7 +236,7 @@ struct Audience: Sendable {
         let reading: EventReading?
         switch record.content {
         case .event(let event): reading = EventReading(record, event)
-        case .gap: reading = nil
+        case .gap, .invalid: reading = nil
         case .nothing: return
         }
         let candidates = candidates(reading)
@@ -379,7 +379,8 @@ struct Audience: Sendable {
         if let receivers = current.record.receivers, !receivers.includes(subscription) { return nil }
         let view = subscription.currentView
         guard let verdict = current.verdict else {
-            let gap = QueuedItem.gap(nil, current.record.cursor)
+            // Which events a limited view may see is known only from their content.
+            guard let gap = QueuedItem(gap: current.record, isEntire: view == nil) else { return nil }
             charge(WorkRate.steps(toPass: 0), Work(steps: WorkRate.steps(toPass: 0)), to: member)
             subscription.take(gap, seenBy: view)
             return gap

@@ -11,6 +11,8 @@ final class EventRecord: Sendable {
         case event(ObservedEvent)
         /// An unknown number of events, possibly zero, is missing here.
         case gap
+        /// A number of events could not be read, at most within ``Feed/invalidInterval`` before this place.
+        case invalid(Int)
         /// The event could not be read. Not expected: its JSON was checked when it was received.
         case nothing
     }
@@ -36,7 +38,7 @@ final class EventRecord: Sendable {
         case .event(let event):
             size = event.footprint + Self.overhead(cursor)
             isGap = false
-        case .gap, .nothing:
+        case .gap, .invalid, .nothing:
             size = Self.overhead(cursor)
             isGap = true
         }

@@ -28,6 +28,9 @@ final class Feed: Job {
     /// Milliseconds that an event may arrive here later than at another gateway, if a client resumes at once.
     private static let retryDelay: Int64 = 500
 
+    /// Minimum time between two gaps for events that could not be read.
+    static let invalidInterval = Duration.seconds(1)
+
     /// State that only turns use.
     private struct Turns {
         var status = Status.opening
@@ -133,6 +136,44 @@ final class Feed: Job {
             counts.note(.missed)
         }
         workers.schedule(self)
+    }
+
+    /// Reports an event that could not be read, by a gap with the number of such events to the subscriptions that may see
+    /// all events of the feed. There is at most one such gap in ``invalidInterval``, so that an agent can't flood them.
+    func noteInvalid() {
+        let isAppended = intake.withLock { intake in
+            guard !intake.isOver else { return false }
+            intake.invalid += 1
+            guard intake.invalidDeadline == nil else { return false }
+            let elapsed = intake.lastInvalid.map { $0.duration(to: .now) } ?? Self.invalidInterval
+            guard elapsed < Self.invalidInterval else {
+                appendInvalid(&intake)
+                return true
+            }
+            intake.invalidDeadline = Deadline(after: Self.invalidInterval - elapsed) { [weak self] in
+                self?.reportInvalid()
+            }
+            return false
+        }
+        if isAppended { workers.schedule(self) }
+    }
+
+    private func reportInvalid() {
+        let deadline = intake.withLock { intake in
+            guard !intake.isOver else { return Deadline?.none }
+            appendInvalid(&intake)
+            return intake.invalidDeadline.take()
+        }
+        withExtendedLifetime(deadline) {}
+        workers.schedule(self)
+    }
+
+    private func appendInvalid(_ intake: inout FeedIntake) {
+        let count = intake.invalid
+        intake.invalid = 0
+        intake.lastInvalid = .now
+        append(&intake, nil) { EventRecord(.invalid(count), cursor: $0) }
+        counts.note(.invalid)
     }
 
     /// Delivers an event to every subscription. Returns immediately, however many subscriptions there are.

@@ -22,10 +22,12 @@ final class FeedCounts: Sendable {
         case offline
         /// The broker may have dropped events, or an event was too large.
         case missed
+        /// Events could not be read.
+        case invalid
     }
 
     private let logger: Logger
-    private let gaps = InlineArray<2, Atomic<Int>> { _ in Atomic(0) }
+    private let gaps = InlineArray<3, Atomic<Int>> { _ in Atomic(0) }
     private let replays = InlineArray<4, Atomic<Int>> { _ in Atomic(0) }
     /// The time that events are queued until a turn applies them.
     let waits = DurationHistogram()

@@ -44,6 +44,12 @@ struct FeedIntake: Sendable {
     var isRefused = false
     /// The problem that is returned for subscriptions that are added after the end.
     var end = Problems.withdrawn
+    /// Number of events that could not be read since the last gap for such events.
+    var invalid = 0
+    /// When the last gap for such events was appended.
+    var lastInvalid: ContinuousClock.Instant?
+    /// Appends the next gap for such events; nil if none is due.
+    var invalidDeadline: Deadline?
     /// Nil unless the broker keeps messages for new subscriptions.
     var retained: RetainedTopics?
     /// Requests the retained messages from the broker again; nil until the upstream has begun.
@@ -66,7 +72,8 @@ struct FeedIntake: Sendable {
 
     /// Whether the last entry is a gap that is not applied yet.
     var endsWithGap: Bool {
-        if case .record(let record, _)? = entries.last { record.isGap } else { false }
+        guard case .record(let record, _)? = entries.last, record.isGap, case .gap = record.content else { return false }
+        return true
     }
 
     private mutating func popFirst() -> Entry? {
@@ -94,7 +101,7 @@ struct FeedIntake: Sendable {
 
     mutating func removeAll() {
         (entries, records, bytes, charge) = ([], 0, 0, nil)
-        (retained, requestRetained) = (nil, nil)
+        (retained, requestRetained, invalidDeadline) = (nil, nil, nil)
     }
 
     var isEmpty: Bool { entries.isEmpty && leaves.isEmpty }

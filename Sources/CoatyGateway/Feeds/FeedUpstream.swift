@@ -15,7 +15,7 @@ struct FeedUpstream {
     private let session: TrafficSessions.Place?
     private let onEnd: @Sendable () -> Void
     private let onStatus: @Sendable (SubscriptionStatus) -> Void
-    private let onGap: @Sendable () -> Void
+    private let onGap: @Sendable (GapReason) -> Void
     private let onFailure: @Sendable () -> Void
 
     /// - Parameters:
@@ -42,7 +42,12 @@ struct FeedUpstream {
         onFailure = { [weak hub, weak feed] in
             if let feed { hub?.end(feed, request, Problems.tooManyFeeds) }
         }
-        onGap = { [weak feed] in feed?.noteGap() }
+        onGap = { [weak feed] reason in
+            switch reason {
+            case .missed: feed?.noteGap()
+            case .invalid: feed?.noteInvalid()
+            }
+        }
         onStatus = { [weak feed] status in
             feed?.update(status)
             // The next subscription creates a new feed, which sends the request to the broker again.

@@ -53,7 +53,7 @@ extension CommunicationManager {
         traffic eventTypes: Set<CommunicationEventType>,
         messageCounts: MessageCounts,
         onStatus: @escaping @Sendable (SubscriptionStatus) -> Void,
-        onGap: @escaping @Sendable () -> Void = {},
+        onGap: @escaping @Sendable (GapReason) -> Void = { _ in },
         onEnd: @escaping @Sendable () -> Void,
         handler: @escaping @Sendable (TrafficEvent) -> Void
     ) throws -> Subscription {

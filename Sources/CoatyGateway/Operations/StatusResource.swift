@@ -3,6 +3,9 @@ import HTTPServer
 
 /// `GET /v1/status`: the current state of the gateway, and its counters since it was started.
 struct StatusResource: Sendable {
+    /// Maximum number of listed senders of events that could not be read.
+    private static let maximumInvalidSenders = 20
+
     let gate: Gate
     /// The broker's address, without credentials.
     let brokerAddress: String
@@ -89,6 +92,13 @@ struct StatusResource: Sendable {
             JSONText.appendArray(clients, to: &json, append)
             json += #","slowConsumers":"#.utf8
             JSONText.appendArray(streams.slowConsumers, to: &json, append)
+            json += #","invalidSenders":"#.utf8
+            let senders = session.invalidBySender.sorted { ($0.value, $1.key.string) > ($1.value, $0.key.string) }
+            JSONText.appendArray(Array(senders.prefix(Self.maximumInvalidSenders)), to: &json) { sender, json in
+                json += #"{"sourceId":"#.utf8
+                JSONText.append(sender.key.string, to: &json)
+                json += #","events":\#(sender.value)}"#.utf8
+            }
         }
         json.append(UInt8(ascii: "}"))
         return json

@@ -34,7 +34,7 @@ import Testing
                     statuses.append(status)
                     onStatus(status)
                 },
-                onGap: { [gaps] in gaps.append(true) },
+                onGap: { [gaps] _ in gaps.append(true) },
                 handler: { (_, _) in }
             )
             observer.start()

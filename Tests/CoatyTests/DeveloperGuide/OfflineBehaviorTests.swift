@@ -31,7 +31,7 @@ import Testing
         let subscription = communicationManager.subscribe(
             .deadvertise,
             onStatus: { status in reported.yield(status) },
-            onGap: { Issue.record("events may have been missed") },
+            onGap: { Issue.record("events may have been missed: \($0)") },
             handler: { event in print(event.data.objectIds) }
         )
         communicationManager.start()

@@ -121,7 +121,9 @@ final class ObjectRegistry: Component {
     /// Observes the events that contain objects. Call it before the communication manager starts.
     func start() {
         // Objects may have been missed. Their agents resolve them again.
-        let onGap: @Sendable () -> Void = { [weak self, ask] in
+        let onGap: @Sendable (GapReason) -> Void = { [weak self, ask] reason in
+            // Asking again would not make an event valid.
+            guard reason == .missed else { return }
             self?.looking.withLock { $0.gaps += 1 }
             ask.yield()
         }

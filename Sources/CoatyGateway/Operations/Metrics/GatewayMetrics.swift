@@ -196,7 +196,7 @@ extension Metrics {
             )
             text.counter(
                 "feed_gaps_total",
-                "Gaps for all subscriptions of a feed, by reason: offline (the session with the broker was lost), or missed (the broker may have dropped events, or an event was too large).",
+                "Gaps for all subscriptions of a feed, by reason: offline (the session with the broker was lost), missed (the broker may have dropped events, or an event was too large), or invalid (events could not be read).",
                 FeedCounts.Gap.allCases.map { ([("reason", "\($0)")], Double(feeds.counts.gaps($0))) }
             )
             text.counter(
