@@ -72,8 +72,7 @@ struct FeedIntake: Sendable {
 
     /// Whether the last entry is a gap that is not applied yet.
     var endsWithGap: Bool {
-        guard case .record(let record, _)? = entries.last, record.isGap, case .gap = record.content else { return false }
-        return true
+        if case .record(let record, _)? = entries.last, record.isGap, case .gap = record.content { true } else { false }
     }
 
     private mutating func popFirst() -> Entry? {

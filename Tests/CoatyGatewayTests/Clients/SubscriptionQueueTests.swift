@@ -39,7 +39,7 @@ import Testing
         switch take(&queue) {
         case .event(let event): event.change.map(Popped.change) ?? .event(Int(event.cursor?.position ?? 0))
         case .gap(let count, _): .gap(count)
-        case .objects, .leftOut, .response, nil: nil
+        case .objects, .invalid, .leftOut, .response, nil: nil
         }
     }
 

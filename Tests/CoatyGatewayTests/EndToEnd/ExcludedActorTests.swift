@@ -11,7 +11,7 @@ import Testing
         func lease(_ members: String) throws {
             let body = #"{"contextName":"TemperatureMeasurement","leaseDuration":60000,\#(members)}"#
             let response = try agents.post("/v1/io/nodes", body)
-            try #require(response.status == 201, "\(response.text)")
+            #expect(response.status == 201, "\(response.text)")
         }
         func value(_ actor: String) throws -> String {
             try agents.request("GET", "/v1/io/actors/\(RoutingScene.ids[actor] ?? "")/value").text

@@ -75,7 +75,7 @@ import Testing
         let answered = Recorder<Void>()
         let answering = scene.others.subscribe(.discover) { event in
             guard event.data.isCoreTypeCompatible(.IoNode) else { return }
-            try? event.resolve(.with(object: IoNode("n1", sources: [IoSource("s")], agent: "agent 1")))
+            _ = try? event.resolve(.with(object: IoNode("n1", sources: [IoSource("s")], agent: "agent 1")))
             answered.append(())
         }
         // The router looks for the nodes of each agent that appears.
