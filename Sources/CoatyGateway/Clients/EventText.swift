@@ -80,6 +80,7 @@ final class EventBody: Sendable {
         let id: String?
         let cursor: FeedCursor?
         let change: ObjectChange.Kind?
+        let isLatest: Bool
     }
 
     /// - Parameter shared: counts the parts.

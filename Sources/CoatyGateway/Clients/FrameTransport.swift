@@ -47,6 +47,7 @@ struct OutboundFrame {
     private let id: String?
     /// The kind of the change of an event; nil if it is none.
     private let change: ObjectChange.Kind?
+    private let isLatest: Bool
     /// The rest of an event, which is shared with other clients.
     let body: EventBody?
     /// The rest of another frame, in parts.
@@ -60,7 +61,7 @@ struct OutboundFrame {
         self.id = id
         op = frame.op
         cursor = frame.cursor
-        (change, body) = (nil, nil)
+        (change, isLatest, body) = (nil, false, nil)
         rest = [frame.members, [UInt8(ascii: "}")]]
     }
 
@@ -68,7 +69,7 @@ struct OutboundFrame {
         self.id = id
         op = .event
         cursor = event.cursor
-        (change, body) = (event.change, event.body)
+        (change, isLatest, body) = (event.change, event.isLatest, event.body)
         rest = []
         charge = event.charge
     }
@@ -81,6 +82,7 @@ struct OutboundFrame {
             return text
         }
         if let change { text += #","change":"\#(change.rawValue)""#.utf8 }
+        if isLatest { text += #","latest":true"#.utf8 }
         if let cursor { text += #","cursor":"\#(cursor)""#.utf8 }
         text.append(UInt8(ascii: ","))
         return text
@@ -105,7 +107,9 @@ struct OutboundFrame {
         body?.eventStreamFrame(for: receiver, buildEventStreamFrame) ?? buildEventStreamFrame()
     }
 
-    private var receiver: EventBody.Receiver { EventBody.Receiver(id: id, cursor: cursor, change: change) }
+    private var receiver: EventBody.Receiver {
+        EventBody.Receiver(id: id, cursor: cursor, change: change, isLatest: isLatest)
+    }
 
     private func buildEventStreamFrame() -> [[UInt8]] {
         let text = EventStreamTransport.beginning(op, cursor) + prefix

@@ -67,6 +67,13 @@ enum QueuedItem: Sendable {
         }
     }
 
+    /// The item as one that was delivered before. It has no cursor: after it, a client would receive later events again.
+    var asLatest: QueuedItem {
+        guard case .event(var event) = self else { return resumable(behind: nil) }
+        (event.isLatest, event.cursor) = (true, nil)
+        return .event(event)
+    }
+
     /// The number of bytes that the item counts against the bounds of a queue.
     var size: Int {
         switch self {
@@ -129,6 +136,8 @@ struct QueuedEvent: Sendable {
     var cursor: FeedCursor?
     /// The kind of the change; nil unless the event is a change in the object registry.
     var change: ObjectChange.Kind?
+    /// Whether the event is from before the subscription, and the last one of its object or IO source.
+    var isLatest = false
     /// Identifies the object; nil if no other event replaces this one.
     let key: KeyedDigest?
     /// The request that the client may answer once the event has been delivered.

@@ -17,7 +17,7 @@ struct SubscriptionOptions: Sendable {
     static let maximumThrottle = 3_600_000
 
     /// Parameter names of all options.
-    static let parameters: Set = ["filter", "fields", "throttle", "buffer", "overflow", "since", "encoding"]
+    static let parameters: Set = ["filter", "fields", "throttle", "buffer", "overflow", "since", "latest", "encoding"]
 
     /// Condition on the objects of an event; nil for all events.
     var filter: ClientCondition?
@@ -30,6 +30,8 @@ struct SubscriptionOptions: Sendable {
     var overflow = Overflow.dropOldest
     /// Cursor after which to resume; nil to start now.
     var since: ClientCursor?
+    /// Whether to begin with the last event of each object or IO source.
+    var latest = false
     var encoding = EventText.Encoding.base64
 
     /// The memory of the options, in bytes.
@@ -75,6 +77,10 @@ struct SubscriptionOptions: Sendable {
             guard observation.isResumable else { throw parameters.invalid("since", "does not apply to a state") }
             guard let cursor = ClientCursor(text) else { throw parameters.invalid("since", "must be a cursor") }
             since = cursor
+        }
+        latest = try parameters.boolean("latest") ?? false
+        guard !latest || observation.keepsLatest else {
+            throw parameters.invalid("latest", "applies only to channel and iovalue")
         }
         encoding = try parameters.choice("encoding") ?? .base64
     }

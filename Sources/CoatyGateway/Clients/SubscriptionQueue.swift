@@ -116,7 +116,7 @@ struct SubscriptionQueue: Sendable {
         isHeld = false
         next = start.gap
         replayEnd = start.replay?.end
-        source = SubscriptionSource(snapshot: start.snapshot, replay: start.replay)
+        source = SubscriptionSource(latest: start.latest, snapshot: start.snapshot, replay: start.replay)
         endSourceIfDelivered()
     }
 

@@ -1,23 +1,25 @@
-/// The snapshot and the replay that a subscription starts with.
+/// The last events, the snapshot and the replay that a subscription starts with.
 struct SubscriptionSource: Sendable {
+    private var latest: LatestSnapshot?
     private var snapshot: ObjectSnapshot?
     private var replay: Replay?
 
-    /// Creates a source; nil if there is neither a snapshot nor a replay.
-    init?(snapshot: ObjectSnapshot?, replay: Replay?) {
-        guard snapshot != nil || replay != nil else { return nil }
+    /// Creates a source; nil if there is none of them.
+    init?(latest: LatestSnapshot?, snapshot: ObjectSnapshot?, replay: Replay?) {
+        guard latest?.isEmpty == false || snapshot != nil || replay != nil else { return nil }
+        self.latest = latest
         self.snapshot = snapshot
         self.replay = replay
     }
 
     /// Whether all items are read.
-    var isEmpty: Bool { snapshot?.isEmpty ?? true && replay?.isEmpty ?? true }
+    var isEmpty: Bool { latest?.isEmpty ?? true && snapshot?.isEmpty ?? true && replay?.isEmpty ?? true }
 
     /// Returns an upper bound of the number of events left, with the replay up to a position.
     func count(upTo end: UInt64?) -> Int {
         var replay = replay
         if let end { replay?.extend(upTo: end) }
-        return (snapshot?.count ?? 0) + (replay?.count ?? 0)
+        return (latest?.count ?? 0) + (snapshot?.count ?? 0) + (replay?.count ?? 0)
     }
 
     mutating func extend(upTo end: UInt64?) {
@@ -26,6 +28,9 @@ struct SubscriptionSource: Sendable {
 
     /// Returns the next item; nil after the last one, or when the turn is over.
     mutating func next(for subscription: ClientSubscription, until limit: TurnLimit) -> QueuedItem? {
+        if let item = latest?.next(for: subscription, until: limit) { return item }
+        guard latest?.isEmpty ?? true else { return nil }
+        latest = nil
         if let item = snapshot?.next(for: subscription, until: limit) { return item }
         guard snapshot?.isEmpty ?? true else { return nil }
         snapshot = nil

@@ -4,6 +4,8 @@ struct SubscriptionStart: Sendable {
     var cursor: FeedCursor?
     /// Gap before the first delivered event, if events are missing there.
     var gap: QueuedItem?
+    /// The last events of the objects or IO sources.
+    var latest: LatestSnapshot?
     /// Objects currently in the network.
     var snapshot: ObjectSnapshot?
     /// Events from before the start of the subscription, or from the time of the snapshot's delivery.

@@ -93,6 +93,8 @@ export interface SubscribeOptions {
   overflow?: "dropOldest" | "latest" | "close"
   /** The cursor to resume after. The client resumes automatically after a reconnect. */
   since?: string
+  /** For `channel` and `iovalue`: begin with the last event of each object or IO source. */
+  latest?: boolean
   encoding?: "base64" | "binary"
 }
 
@@ -121,6 +123,10 @@ export interface EventFrame {
   /** With `snapshot`: when the object was added, and when it changed, in milliseconds since 1970. */
   since?: number
   changed?: number
+  /** With `latest`: the event is the last one of its object or IO source before the subscription. */
+  latest?: true
+  /** The broker had kept the raw message, and sent it because of a new subscription. */
+  retained?: true
   /** The cursor to resume after this event. */
   cursor?: string
   /** The payload. */

@@ -41,6 +41,8 @@ final class Feed: Job {
         var pending: [(join: FeedIntake.Join, snapshot: ObjectSnapshot?)] = []
         /// By client; nil for subscriptions that are not charged to a client.
         var slowLanes: [ObjectIdentifier?: SlowLane] = [:]
+        /// Nil before the first subscription with the option `latest`: to know the object of an event, it must be read.
+        var latest: LatestEvents?
         /// The record that is being delivered, which the slow lanes receive afterwards.
         var undelivered: EventRecord?
     }
@@ -389,6 +391,7 @@ final class Feed: Job {
         switch entry {
         case .record(let record, let position):
             turns.position = position
+            turns.latest?.keep(record, at: position)
             turns.audience.begin(record, at: position)
             if !turns.slowLanes.isEmpty { turns.undelivered = record }
         case .join(let join): apply(join, &turns)
@@ -437,6 +440,7 @@ final class Feed: Job {
     ) {
         let subscription = join.subscription
         subscription.begin(behind: join.arrival)
+        if subscription.options.latest { keepLatest(&turns) }
         if turns.status == .refused {
             subscription.refuse(Problems.subscriptionRefused)
             return
@@ -452,6 +456,11 @@ final class Feed: Job {
             if outcome == .gap || outcome == .unknown { start.snapshot = snapshot() }
             if start.snapshot != nil {
                 start.gap = .gap(nil, nil)
+            } else if subscription.options.latest, outcome == .gap || outcome == .unknown {
+                subscription.begin(behind: join.arrival)
+                start.gap = .gap(nil, arrival)
+                start.latest = latest(for: subscription, upTo: join.arrival, turns)
+                start.replay = replay(behind: arrival, now)
             } else {
                 // After an unknown cursor, only later events: otherwise any cursor text would give access to the replay
                 // buffer.
@@ -472,6 +481,10 @@ final class Feed: Job {
             if hasGap { start.gap = .gap(nil, cursor) } else { start.cursor = cursor }
             // Events delivered before the broker acknowledged the feed.
             if start.snapshot == nil { start.replay = replay(behind: arrival, now) }
+            if subscription.options.latest {
+                start.latest = latest(for: subscription, upTo: join.arrival, turns)
+                if start.latest == nil, start.gap == nil { (start.gap, start.cursor) = (.gap(nil, cursor), nil) }
+            }
         }
         if let snapshot = start.snapshot {
             // The snapshot may be newer than the last record that was applied. Events that occur while it is being
@@ -513,6 +526,37 @@ final class Feed: Job {
         }
         return content.count == 0 || join.isRetry || time < cluster.now - Self.retryDelay
             ? .decided(nil, .unknown) : .later
+    }
+
+    /// Keeps the last event of each object or IO source from now on, beginning with those that are kept for clients which
+    /// resume.
+    private func keepLatest(_ turns: inout Turns) {
+        guard turns.latest == nil else { return }
+        var latest = LatestEvents(counts.latestMemory)
+        let end = turns.position
+        var position = end - min(end, UInt64(LatestEvents.maximumSearched))
+        while position < end {
+            switch replayBuffer.next(behind: cursor(position), upTo: end) {
+            case .record(let record):
+                position += 1
+                latest.keep(record, at: position)
+            case .forgotten(_, let last): position = last
+            case .nothing: position = end
+            }
+        }
+        turns.latest = latest
+    }
+
+    /// Returns the last events of the objects or IO sources; nil if the client has no memory for them.
+    private func latest(
+        for subscription: ClientSubscription,
+        upTo position: UInt64,
+        _ turns: Turns
+    ) -> LatestSnapshot? {
+        let records = turns.latest?.records(upTo: position) ?? []
+        let bytes = records.reduce(0) { $0 + $1.size }
+        guard let charge = try? subscription.charged(bytes) else { return nil }
+        return LatestSnapshot(records, charge: charge)
     }
 
     private func replay(behind cursor: FeedCursor, _ now: FeedCursor) -> Replay? {

@@ -37,6 +37,11 @@ final class FeedCounts: Sendable {
     private let memory: MemoryAccount
     /// The memory for the queued events of one feed.
     let backlogMemory: BacklogMemory
+    /// The memory for the last events of one feed.
+    let latestMemory: BacklogMemory
+
+    /// The part of the memory for the last events of all feeds, and the part of that for one feed.
+    private static let (latestPart, latestFeedPart) = (8, 4)
 
     /// - Parameters:
     ///   - memory: the bytes for all feeds.
@@ -49,6 +54,12 @@ final class FeedCounts: Sendable {
             limit: memory / 2,
             guaranteed: 64 << 10,
             maximumEvents: maximumEvents
+        )
+        let latest = memory / Self.latestPart
+        latestMemory = BacklogMemory(
+            MemoryAccount(within: self.memory, limit: latest),
+            limit: latest / Self.latestFeedPart,
+            maximumEvents: LatestEvents.maximumEvents
         )
     }
 

@@ -149,6 +149,14 @@ enum Observation: Sendable, Hashable {
         if case .traffic = self { true } else { false }
     }
 
+    /// Whether subscriptions may begin with the last event of each object or IO source.
+    var keepsLatest: Bool {
+        switch self {
+        case .channel, .ioValue: true
+        default: false
+        }
+    }
+
     /// Whether the broker keeps messages for new subscriptions.
     var isRaw: Bool {
         if case .raw = self { true } else { false }

@@ -47,7 +47,7 @@ extension Mistake {
         (
             "GET /v1/sse/advertise?objectType=t&filer=x", nil,
             "400 invalid-parameter: filer is unknown; did you mean filter? Allowed: buffer, coreType, "
-                + "encoding, fields, filter, objectType, overflow, since, snapshot, throttle, ticket."
+                + "encoding, fields, filter, latest, objectType, overflow, since, snapshot, throttle, ticket."
         ),
         (
             "GET /v1/sse/channel?chanelId=c", nil,
@@ -66,7 +66,7 @@ extension Mistake {
         (
             #"{"op":"subscribe","id":"x","event":"channel","channelId":"c","filer":["name",["Exists"]]}"#, nil,
             "400 invalid-value: /filer is unknown; did you mean filter? Allowed: buffer, channelId, "
-                + "encoding, event, fields, filter, id, op, overflow, since, throttle."
+                + "encoding, event, fields, filter, id, latest, op, overflow, since, throttle."
         ),
         (
             #"{"op":"request","id":"x","event":"discover","data":{"objectTypes":["t"]},"timout":500}"#, nil,
@@ -89,5 +89,5 @@ extension Mistake {
     private static let objects = "Allowed: coreType, filter, limit, objectType, offset, order."
     private static let request = "Allowed: limit, timeout, until."
     private static let channel =
-        "Allowed: buffer, channelId, encoding, fields, filter, overflow, since, throttle, ticket."
+        "Allowed: buffer, channelId, encoding, fields, filter, latest, overflow, since, throttle, ticket."
 }
