@@ -137,10 +137,10 @@ struct ObservedEvent: Sendable {
     /// Identifies the value that the event updates, for throttling and `latest`; nil if no later event replaces this
     /// one.
     let key: KeyedDigest?
-    /// Identifies the IO source of a value; nil for other events.
-    var source: KeyedDigest?
+    /// The IO source of a value; nil for other events.
+    var source: CoatyUUID?
     /// Identifies the object or IO source for which the feed keeps the last event; nil if it keeps none.
-    var latestKey: KeyedDigest? { source ?? key }
+    var latestKey: KeyedDigest? { source.map { Self.key($0.string) } ?? key }
     /// The part of the data that filters test and projections apply to.
     let subject: Subject
     /// The objects or names of the event, for the access policy.
@@ -191,7 +191,7 @@ struct ObservedEvent: Sendable {
         // Access to an actor is decided when a client subscribes.
         access = .named(.iovalue, .anyContext)
         key = Self.key(actor.string)
-        source = event.ioSourceId.map { Self.key($0.string) }
+        source = event.ioSourceId
         // A value that is not raw was checked to be JSON when it was received.
         if !event.isRaw, let payload = try? Payload(Array(#"{"value":"#.utf8) + event.bytes + "}".utf8) {
             data = .json(payload)

@@ -14,7 +14,8 @@ import Testing
             #expect(response.status == 201, "\(response.text)")
         }
         func value(_ actor: String) throws -> String {
-            try agents.request("GET", "/v1/io/actors/\(RoutingScene.ids[actor] ?? "")/value").text
+            let id = RoutingScene.ids[actor] ?? ""
+            return try agents.request("GET", "/v1/io/actors/\(id)/value").text
         }
         func untilValueArrives(_ text: String, at actor: String) throws {
             try waitUntil("\(text) arrives at \(actor)") {

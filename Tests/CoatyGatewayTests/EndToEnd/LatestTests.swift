@@ -53,7 +53,9 @@ import Testing
         let scene = try AccessScene(
             AccessFile(
                 tokens: [.init("admin", "admin"), .init("guest", "guest")],
-                roles: ["guest": [#"{observe: [channel], where: ["object.name", ["Equals", "open"]]}"#]]
+                roles: [
+                    "guest": [#"{observe: [channel], channels: ["*"], where: ["object.name", ["Equals", "open"]]}"#]
+                ]
             )
         )
         let admin = try scene.socket(as: "admin")
@@ -68,6 +70,53 @@ import Testing
         try guest.subscribe("s", Self.latest)
         #expect(try names(guest, "s", 1) == ["open latest"])
         #expect(!guest.received.contains { $0.text.contains("secret") })
+    }
+
+    /// While one object changes all the time, each new subscription sees increasing numbers.
+    @Test func lastEventsAreNeitherRepeatedNorOlderThanLiveEvents() throws {
+        let scene = try Scene()
+        let keeper = try scene.gateway.frameClient()
+        try keeper.subscribe("s", Self.latest)
+        let clients = try (0..<20).map { _ in try scene.gateway.frameClient() }
+        var number = 0
+        func publishNext(_ count: Int) throws {
+            for _ in 0..<count {
+                number += 1
+                try publish(scene, "\(number)", of: 0)
+            }
+        }
+        try publishNext(10)
+        #expect(try names(keeper, "s", 1) == ["1"])
+        for client in clients {
+            try client.send(#"{"op":"subscribe","id":"s",\#(Self.latest)}"#)
+            try publishNext(10)
+        }
+        for client in clients {
+            var seen: [Int] = []
+            while seen.last != number {
+                let frame = try client.next(of: "s", "event")
+                #expect((frame.json["latest"] as? Bool ?? false) == seen.isEmpty)
+                seen.append(try #require((frame.object["name"] as? String).flatMap { Int($0) }))
+            }
+            #expect(seen == Array(seen[0]...number))
+        }
+    }
+
+    @Test func onlyTheNewestObjectsAreKept() throws {
+        let scene = try Scene()
+        let keeper = try scene.gateway.frameClient()
+        try keeper.subscribe("s", Self.latest)
+        for number in 1...1100 {
+            let object =
+                #"{"coreType":"CoatyObject","objectType":"t","objectId":"\#(UUID().uuidString)","name":"\#(number)"}"#
+            try scene.agent.publish("coaty/3/-/CHN:c/source", #"{"object":\#(object)}"#)
+            #expect(try names(keeper, "s", 1) == ["\(number)"])
+        }
+        let client = try scene.gateway.frameClient()
+        try client.subscribe("s", Self.latest + #","buffer":2000"#)
+        #expect(try names(client, "s", 1000) == (101...1100).map { "\($0) latest" })
+        try publish(scene, "end", of: 0)
+        #expect(try names(client, "s", 1) == ["end"])
     }
 
     @Test func ioValuesBeginWithTheLastValueOfTheSource() throws {
