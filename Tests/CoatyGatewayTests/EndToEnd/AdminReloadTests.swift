@@ -26,7 +26,9 @@ import Testing
             refused.json?["detail"] as? String
                 == "reload not supported for name, resume-window, http-threads: restart the gateway"
         )
-        #expect(scene.gateway.log.contains("reload not supported for name, resume-window, http-threads"))
+        try waitUntil("logged") {
+            scene.gateway.log.contains("reload not supported for name, resume-window, http-threads")
+        }
         // No setting was applied, not even those that can change at runtime.
         let headers = AccessScene.headers("reader") + [("Origin", "https://a.example")]
         #expect(try scene.gateway.request("GET", "/v1/status", headers: headers).status == 403)

@@ -27,7 +27,7 @@ import Testing
             #expect(object?["name"] as? String == "streamed")
         }
 
-        // Valid events are delivered byte by byte, whatever their ids and layout; invalid events are not delivered.
+        // Valid events are delivered byte by byte, whatever their ids and layout; a gap replaces invalid events.
         try scene.agent.publish("coaty/3/-/DAD/\"source\\", "{\n  \"objectIds\" : [ \"x\" ]\n}")
         #expect(
             try deadvertised.receiveWithoutCursor()
@@ -37,6 +37,8 @@ import Testing
         try scene.agent.publish("coaty/3/-/CHN:a b/s", #"{"object":{}}"#)
         try scene.agent.publish("coaty/3/-/CHN:a b/s", Array(#"{"object":"#.utf8) + [0xFF])
         try scene.agent.publish("coaty/3/-/CHN:a b/s", #"{"objects":[\#(Scene.job("valid"))]}"#)
+        let gap = try frame(channel.receive())
+        #expect(gap["op"] as? String == "gap" && gap["reason"] as? String == "invalid")
         let data = try frame(channel.receive())["data"] as? [String: Any]
         #expect((data?["objects"] as? [[String: Any]])?.first?["name"] as? String == "valid")
     }
