@@ -6,7 +6,7 @@ enum DisconnectReason {
     /// Returns whether a broker may end a connection with this code because of a publication, rather than because of itself
     /// or of another client.
     static func mayBeAboutPublication(_ code: Int32) -> Bool {
-        ![0x88, 0x89, 0x8B, 0x8D, 0x8E, 0x98, 0x9C, 0x9D, 0xA0].contains(code)
+        ![0x88, 0x89, 0x8B, 0x8D, 0x8E, 0x96, 0x97, 0x98, 0x9C, 0x9D, 0x9F, 0xA0].contains(code)
     }
 
     /// Returns what a code means, for people.

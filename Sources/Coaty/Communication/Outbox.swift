@@ -252,12 +252,6 @@ struct Outbox: Sendable {
         return nil
     }
 
-    /// Records that the publication that was taken last is written alone.
-    mutating func writesLastAlone() {
-        guard let last = unwritten.indices.last else { return }
-        unwritten[last].isWrittenAlone = true
-    }
-
     /// Removes the oldest unwritten publication.
     mutating func publicationDone() -> Publication? {
         guard let publication = unwritten.popFirst() else { return nil }

@@ -209,6 +209,9 @@ struct PublicationSuspects: Sendable {
     /// Records that a publication is the cause of a lost connection.
     mutating func prove(_ publication: Publication, now: Instant) {
         proven += 1
+        suspicions = suspicions.filter { now < $0.value.until }
+        // Longer than it was refused, so that the next refusal is longer.
+        refusals = refusals.filter { now < $0.value.until + Self.refusalTime.longest }
         let (kind, client) = (Kind(publication), publication.client)
         if let client { suspect(.client(ObjectIdentifier(client)), client, now, isProven: true) }
         let isLarge = publication.size > Self.largeSize
@@ -248,7 +251,7 @@ struct PublicationSuspects: Sendable {
         stayActive(until: until)
         let former = suspicions[subject]
         guard former != nil || suspicions.count < Self.maximumSubjects else { return suspectAll(until: until) }
-        if former == nil { accused.append(subject) }
+        if former == nil, !isProven { accused.append(subject) }
         suspicions[subject] = Suspicion(until: until, isProven: isProven || former?.isProven ?? false, client: client)
     }
 

@@ -5,10 +5,11 @@ import Synchronization
 ///
 /// It has the agent's user and rights, but another client id and no last will. The broker confirms each publication before
 /// the next one is written. If the broker closes it instead, while the agent's own connection lasts until the next one is
-/// accepted here, the publication is proven to be the cause. It ends when nothing was published for ``idleTime``.
+/// accepted here, the publication is proven to be the cause. It ends when it is idle after ``idleTime``.
 ///
 /// Lock order: the agent's session, then this one's.
 final class Quarantine: SessionDelegate {
+    /// Interval at which it ends if nothing is queued.
     static let idleTime = Duration.seconds(60)
     /// Maximum number of lost connections on which the same publication was being written.
     static let maximumAttempts = 5
@@ -75,8 +76,12 @@ final class Quarantine: SessionDelegate {
     /// Whether nothing is queued or not yet confirmed.
     var isIdle: Bool { session.core.withLock { $0.outbox.isDrained && $0.trial == nil } }
 
-    /// The objects that queued publications advertise.
-    var advertised: Set<CoatyUUID> { session.core.withLock { $0.outbox.advertised } }
+    /// The objects that publications advertise which are queued or not yet confirmed.
+    var advertised: Set<CoatyUUID> {
+        session.core.withLock { core in
+            core.outbox.advertised.union([core.trial?.publication.sharedObjectId].compactMap(\.self))
+        }
+    }
 
     /// The objects that queued publications deadvertise, if they can't be published any more.
     var undelivered: [CoatyUUID] { session.core.withLock { $0.state.sends ? [] : $0.outbox.deadvertised } }
@@ -100,37 +105,43 @@ extension Session {
         for publication in publications {
             if let error = core.suspects.refusal(of: publication, now: now) { throw error }
         }
-        // The order of a client's publications is kept.
-        let follows = publications.first.map { core.quarantine?.holds(publicationsOf: $0.client) ?? false } ?? false
-        guard follows || publications.contains(where: { core.suspects.isSuspect($0, now: now) }) else { return false }
-        guard let quarantine = openQuarantine(&core) else {
-            throw .queueFull(publications: core.outbox.publications, bytes: core.outbox.bytes)
-        }
+        // The order of a client's publications is kept, and that of the publications about an object.
+        let follows =
+            core.quarantine.map { quarantine in
+                publications.contains { publication in
+                    quarantine.holds(publicationsOf: publication.client)
+                        || !quarantine.advertised.isDisjoint(with: publication.sharing?.objectIds ?? [])
+                }
+            } ?? false
+        guard follows || publications.contains(where: { core.suspects.isSuspect($0, now: now) }),
+            let quarantine = openQuarantine(&core)
+        else { return false }
         try quarantine.publish(publications)
         return true
     }
 
     /// Returns the quarantine, which connects if it is new; nil if the system has no descriptors for it.
     private func openQuarantine(_ core: inout Core) -> Quarantine? {
-        core.quarantineEnd = nil
         if let quarantine = core.quarantine { return quarantine }
         guard core.state.isStarted, let binding = try? configuration.makeBinding?(log.logger) else { return nil }
         let quarantine = Quarantine(of: self, binding: binding)
         core.quarantine = quarantine
+        scheduleEnd(&core)
         quarantine.start()
         return quarantine
     }
 
     /// Ends a period: what may be the cause of its end is published over the quarantine.
     ///
-    /// - Returns: what can't be published.
-    func endPeriod(byBroker: Bool, _ core: inout Core) -> (suspected: Int, givenUp: [Publication]) {
+    /// - Returns: the number of publications that are suspected.
+    func endPeriod(byBroker: Bool, _ core: inout Core) -> Int {
         let now = ContinuousClock.now
         let byBroker = byBroker && core.state.isStarted
         let partly = core.outbox.beingWritten
         let suspected = core.suspects.connectionLost(partly: partly, byBroker: byBroker, now: now)
         guard core.state.isStarted, configuration.guarded == nil, configuration.makeBinding != nil else {
-            return (suspected, core.outbox.end())
+            _ = core.outbox.end()
+            return suspected
         }
         var clients: Set<ObjectIdentifier?> = []
         let (former, suspects) = (core.quarantine, core.suspects)
@@ -144,7 +155,8 @@ extension Session {
             clients.insert(client)
             return true
         }
-        return (suspected, adopt(extracted, &core) ? [] : extracted)
+        if !adopt(extracted, &core) { core.outbox.adopt(extracted, isFirst: true) }
+        return suspected
     }
 
     /// Queues publications for the quarantine.
@@ -189,8 +201,20 @@ extension Session {
         return core.quarantine.take()
     }
 
+    private func scheduleEnd(_ core: inout Core) {
+        core.quarantineEnd = Deadline(after: Quarantine.idleTime) { [weak self] in self?.closeIdleQuarantine() }
+    }
+
     private func closeIdleQuarantine() {
-        let quarantine = core.withLock { core in core.quarantine?.isIdle == true ? core.quarantine.take() : nil }
+        let quarantine = core.withLock { core -> Quarantine? in
+            guard let quarantine = core.quarantine else { return nil }
+            guard quarantine.isIdle else {
+                scheduleEnd(&core)
+                return nil
+            }
+            core.quarantine = nil
+            return quarantine
+        }
         guard let quarantine else { return }
         Task { await quarantine.close() }
     }
@@ -222,15 +246,7 @@ extension Session {
     }
 
     fileprivate func quarantineHasPassed(_ publication: Publication) {
-        core.withLock { core in
-            core.suspects.passed(publication)
-            scheduleEnd(&core)
-        }
-    }
-
-    private func scheduleEnd(_ core: inout Core) {
-        guard core.quarantine?.isIdle == true else { return }
-        core.quarantineEnd = Deadline(after: Quarantine.idleTime) { [weak self] in self?.closeIdleQuarantine() }
+        core.withLock { $0.suspects.passed(publication) }
     }
 
     fileprivate func quarantineHasProven(_ publication: Publication) {
@@ -238,7 +254,6 @@ extension Session {
             core.suspects.prove(publication, now: .now)
             core.quarantine?.session.core.withLock { $0.outbox.removeAdvertisements(besides: publication) }
             if let id = publication.sharedObjectId { core.advertised.remove(id) }
-            scheduleEnd(&core)
         }
         let refused = RefusedPublication(publication)
         log.reportProven(refused, of: publication.client)
@@ -247,7 +262,6 @@ extension Session {
     }
 
     fileprivate func quarantineHasLost(_ publication: Publication) {
-        core.withLock { scheduleEnd(&$0) }
         log.reportLost(publication)
         endRequest(of: publication)
     }
@@ -324,6 +338,16 @@ extension Session {
             return agent.quarantineHasLost(publication)
         }
         core.withLock { $0.outbox.adopt([publication], isFirst: true) }
+    }
+}
+
+extension Sharing {
+    /// The objects whose advertisements it changes.
+    fileprivate var objectIds: [CoatyUUID] {
+        switch self {
+        case .advertises(let id, _, _), .replaces(let id): [id]
+        case .ends(let ids): ids
+        }
     }
 }
 

@@ -121,7 +121,6 @@ final class Session: Sendable {
         var leaving: Int?
         var mustWake = false
         var offline: [StatusObserver] = []
-        var givenUp: [Publication] = []
         /// Number of publications that may be the cause of a lost connection.
         var suspected = 0
         /// Woken, because it may publish now.
@@ -230,7 +229,7 @@ final class Session: Sendable {
                 }
                 effects.trial = .interrupted(byBroker: core.isClosedByBroker)
             } else {
-                (effects.suspected, effects.givenUp) = endPeriod(byBroker: core.isClosedByBroker, &core)
+                effects.suspected = endPeriod(byBroker: core.isClosedByBroker, &core)
             }
             effects.room = core.takeRoom()
             effects.offline = core.subscriptions.end()
@@ -273,10 +272,6 @@ final class Session: Sendable {
         }
         for observer in effects.offline { observer.report(.offline) }
         if effects.suspected > 0 { log.reportSuspects(count: effects.suspected) }
-        for publication in effects.givenUp {
-            log.reportLost(publication)
-            endRequest(of: publication)
-        }
         if let agent = configuration.guarded {
             switch effects.trial {
             case .interrupted(let byBroker): trialInterrupted(byBroker: byBroker, guarding: agent)
@@ -288,6 +283,7 @@ final class Session: Sendable {
         for end in effects.ended { end() }
         if effects.isOver { delegate?.sessionEnded() }
         for continuation in effects.stopped { continuation.resume() }
+        if effects.leaving == nil, let quarantine = effects.closing { Task { await quarantine.close() } }
         guard let delegate else { return }
         if let life = effects.preparing {
             if let lifecycle = lifecycle.withLock(\.self) {
