@@ -63,7 +63,7 @@ public struct Publication: Sendable {
         return publication
     }
 
-    /// Whether it is published again after it may have been lost: it tells a state, rather than an event.
+    /// Whether it is published again if it may be lost, because it describes a state.
     var isState: Bool { sharedObjectId != nil || isRetained }
 
     /// Whether the broker is to keep the message for later subscribers.

@@ -109,8 +109,10 @@ extension Session {
         let follows =
             core.quarantine.map { quarantine in
                 publications.contains { publication in
-                    quarantine.holds(publicationsOf: publication.client)
-                        || !quarantine.advertised.isDisjoint(with: publication.sharing?.objectIds ?? [])
+                    if quarantine.holds(publicationsOf: publication.client) { return true }
+                    // The queue is searched only for a publication about objects.
+                    guard let ids = publication.sharing?.objectIds else { return false }
+                    return !quarantine.advertised.isDisjoint(with: ids)
                 }
             } ?? false
         guard follows || publications.contains(where: { core.suspects.isSuspect($0, now: now) }),

@@ -128,8 +128,10 @@ extension QueuedItem {
     func outbound(to subscription: ClientSubscription) -> Outbound {
         switch self {
         case .gap(let count, let cursor): .frame(OutboundFrame(.gap(dropped: count, cursor), id: subscription.id))
-        case .invalid(let count, let cursor): .frame(OutboundFrame(.invalid(count, cursor), id: subscription.id))
-        case .leftOut(let cursor): .frame(OutboundFrame(.leftOut(cursor), id: subscription.id))
+        case .invalid(let count, let cursor):
+            .frame(OutboundFrame(.gap(dropped: count, reason: .invalid, cursor), id: subscription.id))
+        case .leftOut(let cursor):
+            .frame(OutboundFrame(.gap(dropped: nil, reason: .filterSteps, cursor), id: subscription.id))
         case .response(let frame, let charge): .frame(OutboundFrame(frame, id: subscription.id, charge))
         case .event(let event): .frame(OutboundFrame(event, id: subscription.id))
         case .objects(let batch): .batch(batch)

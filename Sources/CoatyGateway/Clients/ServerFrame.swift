@@ -59,6 +59,14 @@ extension ServerFrame {
         case overflow
     }
 
+    /// Reason for a gap.
+    enum GapFrameReason: String, Sendable {
+        /// The events could not be read.
+        case invalid
+        /// The client's filter is too expensive for the event.
+        case filterSteps = "filter-steps"
+    }
+
     static let ok = ServerFrame(.ok)
 
     /// Returns the confirmation of a subscription, with the cursor after which the client can resume, if there is one.
@@ -89,23 +97,11 @@ extension ServerFrame {
     ///
     /// - Parameters:
     ///   - dropped: number of missing events; nil if it is unknown.
+    ///   - reason: nil if the events did not arrive, or the client has read too slowly.
     ///   - cursor: cursor after which the client can resume; nil if it is unknown.
-    static func gap(dropped: Int?, _ cursor: FeedCursor? = nil) -> ServerFrame {
+    static func gap(dropped: Int?, reason: GapFrameReason? = nil, _ cursor: FeedCursor? = nil) -> ServerFrame {
         var members = #""dropped":\#(dropped.map(String.init) ?? "null")"#
-        if let cursor { members += #","cursor":"\#(cursor)""# }
-        return ServerFrame(.gap, members: Array(members.utf8), cursor: cursor)
-    }
-
-    /// Returns a gap for events that could not be read.
-    static func invalid(_ count: Int, _ cursor: FeedCursor?) -> ServerFrame {
-        var members = #""dropped":\#(count),"reason":"invalid""#
-        if let cursor { members += #","cursor":"\#(cursor)""# }
-        return ServerFrame(.gap, members: Array(members.utf8), cursor: cursor)
-    }
-
-    /// Returns a gap for one event that is left out, because the client's filter is too expensive for it.
-    static func leftOut(_ cursor: FeedCursor?) -> ServerFrame {
-        var members = #""dropped":null,"reason":"filter-steps""#
+        if let reason { members += #","reason":"\#(reason.rawValue)""# }
         if let cursor { members += #","cursor":"\#(cursor)""# }
         return ServerFrame(.gap, members: Array(members.utf8), cursor: cursor)
     }

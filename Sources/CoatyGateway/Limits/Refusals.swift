@@ -54,7 +54,7 @@ final class Refusals: Sendable {
         count(Reason(kind: .rate(kind), exhaustion: .own), client, message)
     }
 
-    /// Sets the handler that tells clients about publications which the broker has refused. It must not block.
+    /// Sets the handler that reports a refused publication to its client. It must not block.
     func setBrokerRefusalHandler(_ handler: @escaping @Sendable (RefusedPublication, ClientKey) -> Void) {
         onBrokerRefusal.withLock { $0 = handler }
     }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Associations that end while the agents of their IO points are not connected: they keep them until they are told.
+/// Associations that end while the agents of their IO points are not connected.
 @Suite(.exclusive) struct ExcludedActorTests {
     @Test(arguments: [SIGTERM, SIGKILL])
     func valuesDoNotReachAnActorThatWasExcludedDuringAnOutage(_ signal: Int32) throws {
