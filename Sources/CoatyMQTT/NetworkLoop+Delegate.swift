@@ -6,6 +6,7 @@ extension NetworkLoop: MosquittoClientDelegate {
             refusal = code
             return
         }
+        former = current?.address
         noteVersion(.accepted)
         subscriptions.connected()
         session.connected(properties)

@@ -47,7 +47,9 @@ final class NetworkLoop {
     /// Whether the socket is connected.
     private var isSocketConnected = false
     /// The address and the version of the current connection.
-    private var current: (address: BrokerAddress, version: MQTTVersion)?
+    private(set) var current: (address: BrokerAddress, version: MQTTVersion)?
+    /// The address of the last connection that the broker has accepted.
+    var former: BrokerAddress?
     var client: MosquittoClient?
     private var congestion = CongestionWatch()
     private var brokerCheck: BrokerCheck
@@ -83,7 +85,11 @@ final class NetworkLoop {
     }
 
     private func report(_ error: ConnectionError) {
-        if session.isConnected { endConnection(error) } else { session.failed(error) }
+        if session.isConnected {
+            endConnection(error)
+        } else {
+            session.failed(error, isFormerBroker: current?.address == former || former == nil)
+        }
         client = nil
         logger.log(
             level: session.isQuarantine ? .debug : .warning,

@@ -8,6 +8,14 @@ enum Sharing: Sendable {
     case replaces(CoatyUUID)
     /// Deadvertises objects and their children.
     case ends([CoatyUUID])
+
+    /// The objects whose advertisements it changes.
+    var objectIds: [CoatyUUID] {
+        switch self {
+        case .advertises(let id, _, _), .replaces(let id): [id]
+        case .ends(let ids): ids
+        }
+    }
 }
 
 /// The objects that an agent advertises again after a reconnect.
@@ -110,7 +118,7 @@ struct AdvertisedObjects: Sendable {
         let known = objects[id]
         if isObjectType, known == nil { return true }
         var publication = publication
-        publication.holding = nil
+        (publication.holding, publication.attempts) = (nil, 0)
         let shared = Shared(
             publications: isObjectType ? [known?.publications.first, publication].compactMap(\.self) : [publication],
             parentId: parentId,

@@ -46,7 +46,11 @@ public final class BindingSession: Sendable {
     }
 
     /// Reports that an attempt to connect has failed.
-    public func failed(_ error: ConnectionError) { session.handle(.failed(life: life, error)) }
+    ///
+    /// - Parameter isFormerBroker: whether it was an attempt to connect to the broker of the last connection.
+    public func failed(_ error: ConnectionError, isFormerBroker: Bool = true) {
+        session.handleFailure(error, isFormerBroker: isFormerBroker, life: life)
+    }
 
     /// Reports that the connection is lost or was closed by ``Binding/leave()``.
     ///

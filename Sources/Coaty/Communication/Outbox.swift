@@ -220,6 +220,25 @@ struct Outbox: Sendable {
         }
     }
 
+    /// Moves the publications of a client behind those of all others, with those that must follow them: about the same
+    /// objects, and later ones of the same clients.
+    mutating func moveToEnd(publicationsOf client: (any PublicationClient)?) {
+        var clients: Set<ObjectIdentifier?> = [client.map(ObjectIdentifier.init)]
+        var objects: Set<CoatyUUID> = []
+        var moved: [SessionOperation] = []
+        queue.removeAll { operation in
+            guard case .publish(let publication) = operation else { return false }
+            let client = publication.client.map(ObjectIdentifier.init)
+            let ids = publication.sharing?.objectIds ?? []
+            guard clients.contains(client) || !objects.isDisjoint(with: ids) else { return false }
+            clients.insert(client)
+            objects.formUnion(ids)
+            moved.append(operation)
+            return true
+        }
+        queue += moved
+    }
+
     // MARK: - Handing over
 
     /// Takes the next operation.

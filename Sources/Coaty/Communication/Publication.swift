@@ -63,6 +63,9 @@ public struct Publication: Sendable {
         return publication
     }
 
+    /// Whether it announces the agent itself or one of its IO nodes.
+    var isAnnouncement: Bool { isJoinEvent && sharedObjectId == nil }
+
     /// Whether it is published again if it may be lost, because it describes a state.
     var isState: Bool { sharedObjectId != nil || isRetained }
 

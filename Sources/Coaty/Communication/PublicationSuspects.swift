@@ -48,11 +48,21 @@ struct PublicationSuspects: Sendable {
         let client: (any PublicationClient)?
         /// Whether it announces the agent, which can't do without it.
         let isAnnouncement: Bool
+        /// The publication, if it is retained.
+        var retained: Publication?
 
         init(_ publication: Publication) {
             (kind, size, client) = (Kind(publication), publication.size, publication.client)
-            isAnnouncement = publication.isJoinEvent && publication.sharedObjectId == nil
+            isAnnouncement = publication.isAnnouncement
         }
+    }
+
+    /// What a lost connection leaves.
+    struct Loss {
+        /// Number of publications that are suspected to be the cause, which may be lost.
+        var suspected = 0
+        /// The last unconfirmed retained message of each topic, in order.
+        var retained: [Publication] = []
     }
 
     /// Size in bytes from which a publication's size may be the cause.
@@ -68,6 +78,8 @@ struct PublicationSuspects: Sendable {
     static let lossTime = Duration.seconds(60)
     /// Maximum number of stored unconfirmed publications. The oldest are forgotten: the broker has most likely read them.
     static let maximumUnconfirmed = 4096
+    /// Maximum size of the stored unconfirmed retained messages, in bytes. Those beyond are not published again.
+    static let maximumRetainedBytes = 8 << 20
     /// Maximum number of clients and kinds that are suspected, kinds that are refused, and kinds that have passed on a
     /// connection. If more would be suspected, everything is.
     static let maximumSubjects = 1000
@@ -75,6 +87,8 @@ struct PublicationSuspects: Sendable {
     /// Number of publications that were proven.
     private(set) var proven = 0
     private var unconfirmed = Deque<Record>()
+    /// Size of the retained messages among them, in bytes.
+    private var retainedBytes = 0
     /// Number of the oldest unconfirmed publications that are no longer stored.
     private var forgotten = 0
     private var suspicions: [Subject: Suspicion] = [:]
@@ -141,10 +155,32 @@ struct PublicationSuspects: Sendable {
 
     /// Records a publication that was written entirely.
     mutating func written(_ publication: Publication) {
-        unconfirmed.append(Record(publication))
+        var record = Record(publication)
+        if publication.isRetained, retainedBytes + publication.size <= Self.maximumRetainedBytes {
+            record.retained = publication
+            record.retained?.holding = nil
+            retainedBytes += publication.size
+        }
+        unconfirmed.append(record)
         guard unconfirmed.count > Self.maximumUnconfirmed else { return }
-        unconfirmed.removeFirst()
+        _ = removeOldest()
         forgotten += 1
+    }
+
+    private mutating func removeOldest() -> Record {
+        let record = unconfirmed.removeFirst()
+        if record.retained != nil { retainedBytes -= record.size }
+        return record
+    }
+
+    /// Whether the broker has read everything that was written.
+    var isConfirmed: Bool { unconfirmed.isEmpty }
+
+    /// Returns whether a client's publications were written and may not be read.
+    ///
+    /// - Parameter client: nil for the agent itself.
+    func hasUnconfirmed(of client: (any PublicationClient)?) -> Bool {
+        unconfirmed.contains { $0.client === client }
     }
 
     /// Records that the broker has read the oldest publications that were written.
@@ -152,7 +188,7 @@ struct PublicationSuspects: Sendable {
         let skipped = min(forgotten, count)
         forgotten -= skipped
         for _ in 0..<min(count - skipped, unconfirmed.count) {
-            let record = unconfirmed.removeFirst()
+            let record = removeOldest()
             if passed.count < Self.maximumSubjects { passed.insert(record.kind) }
         }
     }
@@ -162,11 +198,12 @@ struct PublicationSuspects: Sendable {
     /// - Parameters:
     ///   - partly: the publication that was being written.
     ///   - byBroker: whether the broker has closed the connection, possibly because of a publication.
-    /// - Returns: the number of publications that are suspected to be the cause, which may be lost.
-    mutating func connectionLost(partly: Publication?, byBroker: Bool, now: Instant) -> Int {
+    mutating func connectionLost(partly: Publication?, byBroker: Bool, now: Instant) -> Loss {
+        var loss = Loss(retained: unconfirmedRetained)
         let candidates = (unconfirmed + (partly.map { [Record($0)] } ?? [])).filter { !$0.isAnnouncement }
-        (unconfirmed, forgotten, passed, accused) = ([], 0, [], [])
-        guard byBroker, !candidates.isEmpty else { return 0 }
+        (unconfirmed, retainedBytes, forgotten, passed, accused) = ([], 0, 0, [], [])
+        guard byBroker, !candidates.isEmpty else { return loss }
+        loss.suspected = candidates.count
         suspicions = suspicions.filter { now < $0.value.until }
         losses = losses.filter { now < $0 + Self.lossTime } + [now]
         if losses.count >= Self.maximumLosses { suspectAll(until: now + Self.lossTime) }
@@ -175,15 +212,19 @@ struct PublicationSuspects: Sendable {
             suspect(.kind(record.kind), nil, now)
         }
         if let size = candidates.map(\.size).filter({ $0 > Self.largeSize }).min() { suspect(size: size, now) }
-        return candidates.count
+        return loss
     }
 
-    /// Records that an attempt to connect again has failed. If the broker was gone, no publication was the cause.
-    mutating func connectionFailed(_ reason: ConnectionError.Reason) {
-        switch reason {
-        case .connectionRefused, .timedOut, .hostNotFound, .network, .noAnswer, .brokerUnavailable: break
-        default: return
-        }
+    private var unconfirmedRetained: [Publication] {
+        guard retainedBytes > 0 else { return [] }
+        var topics: Set<Kind> = []
+        return unconfirmed.reversed()
+            .compactMap { record in topics.insert(record.kind).inserted ? record.retained : nil }
+            .reversed()
+    }
+
+    /// Records that the broker can't be reached since the connection was lost, so that no publication was the cause.
+    mutating func brokerIsGone() {
         guard !accused.isEmpty else { return }
         for subject in accused where suspicions[subject]?.isProven == false { suspicions[subject] = nil }
         if suspicions.isEmpty, refusals.isEmpty { forgetAll() }
@@ -250,7 +291,10 @@ struct PublicationSuspects: Sendable {
         let until = now + Self.suspicionTime
         stayActive(until: until)
         let former = suspicions[subject]
-        guard former != nil || suspicions.count < Self.maximumSubjects else { return suspectAll(until: until) }
+        guard former != nil || suspicions.count < Self.maximumSubjects else {
+            // One client can prove as many: its publications are suspects anyway.
+            return isProven ? () : suspectAll(until: until)
+        }
         if former == nil, !isProven { accused.append(subject) }
         suspicions[subject] = Suspicion(until: until, isProven: isProven || former?.isProven ?? false, client: client)
     }

@@ -11,17 +11,12 @@ import Synchronization
 final class Quarantine: SessionDelegate {
     /// Interval at which it ends if nothing is queued.
     static let idleTime = Duration.seconds(60)
-    /// Maximum number of lost connections on which the same publication was being written.
-    static let maximumAttempts = 5
-
-    /// The publication that is being tried.
-    struct Trial: Sendable {
-        var publication: Publication
-        /// Whether it was written entirely.
-        var isWritten: Bool
-        /// The agent's connection when the connection was lost.
-        var period: Int?
-    }
+    /// How long attempts to connect must fail, while the agent is online, before the agent does without a quarantine, and
+    /// for how long.
+    static let refusedTime = Duration.seconds(30)
+    static let pause = Duration.seconds(600)
+    /// Maximum time for which a stop waits until everything is published.
+    static let finishTime = Duration.seconds(2)
 
     let session: Session
 
@@ -44,6 +39,16 @@ final class Quarantine: SessionDelegate {
     /// Connects.
     func start() { session.start(self) }
 
+    /// Waits until nothing is queued if there is a connection, at most ``finishTime``.
+    func finish() async {
+        guard session.isSending else { return }
+        let (stream, continuation) = AsyncStream.makeStream(of: Never.self)
+        let room = session.whenRoom(below: 1, bytes: .max) { continuation.finish() }
+        let deadline = Deadline(after: Self.finishTime) { continuation.finish() }
+        for await _ in stream {}
+        withExtendedLifetime((room, deadline)) {}
+    }
+
     /// Publishes what is left if there is a connection, and returns when it is closed.
     func close() async { await session.stop(forGood: true, self) }
 
@@ -59,6 +64,18 @@ final class Quarantine: SessionDelegate {
     func adopt(_ publications: [Publication]) {
         session.core.withLock { $0.outbox.adopt(publications) }
         session.binding.wake()
+    }
+
+    /// Gives back everything that is not published, in order.
+    ///
+    /// - Returns: the publication that is lost; nil if there is none.
+    func giveBack(to outbox: inout Outbox) -> Publication? {
+        let (publications, lost) = session.core.withLock { core in
+            let lost = core.settleTrial()
+            return (core.outbox.end { _, _ in true }, lost)
+        }
+        outbox.adopt(publications)
+        return lost
     }
 
     /// Returns whether publications of a client are queued or not yet confirmed.
@@ -83,8 +100,14 @@ final class Quarantine: SessionDelegate {
         }
     }
 
-    /// The objects that queued publications deadvertise, if they can't be published any more.
-    var undelivered: [CoatyUUID] { session.core.withLock { $0.state.sends ? [] : $0.outbox.deadvertised } }
+    /// The objects that publications deadvertise which can't be published any more.
+    var undelivered: [CoatyUUID] {
+        session.core.withLock { core in
+            guard !core.state.sends else { return [] }
+            guard case .ends(let ids)? = core.trial?.publication.sharing else { return core.outbox.deadvertised }
+            return ids + core.outbox.deadvertised
+        }
+    }
 
     func received(_ message: InboundMessage) {}
     func dropped(_ reason: String, label: String, origin: InboundMessage.Origin?) {}
@@ -125,7 +148,8 @@ extension Session {
     /// Returns the quarantine, which connects if it is new; nil if the system has no descriptors for it.
     private func openQuarantine(_ core: inout Core) -> Quarantine? {
         if let quarantine = core.quarantine { return quarantine }
-        guard core.state.isStarted, let binding = try? configuration.makeBinding?(log.logger) else { return nil }
+        guard core.state.isStarted, core.mayOpenQuarantine, let binding = try? configuration.makeBinding?(log.logger)
+        else { return nil }
         let quarantine = Quarantine(of: self, binding: binding)
         core.quarantine = quarantine
         scheduleEnd(&core)
@@ -140,14 +164,15 @@ extension Session {
         let now = ContinuousClock.now
         let byBroker = byBroker && core.state.isStarted
         let partly = core.outbox.beingWritten
-        let suspected = core.suspects.connectionLost(partly: partly, byBroker: byBroker, now: now)
-        guard core.state.isStarted, configuration.guarded == nil, configuration.makeBinding != nil else {
+        let loss = core.suspects.connectionLost(partly: partly, byBroker: byBroker, now: now)
+        guard core.state.isStarted, configuration.makeBinding != nil else {
+            core.trial = nil
             _ = core.outbox.end()
-            return suspected
+            return loss.suspected
         }
         var clients: Set<ObjectIdentifier?> = []
         let (former, suspects) = (core.quarantine, core.suspects)
-        let extracted = core.outbox.end { publication, isPartly in
+        func isExtracted(_ publication: Publication, isPartly: Bool) -> Bool {
             let client = publication.client.map(ObjectIdentifier.init)
             guard
                 isPartly && (byBroker || publication.attempts > 0) || clients.contains(client)
@@ -157,8 +182,17 @@ extension Session {
             clients.insert(client)
             return true
         }
+        if core.ownTrialIsInterrupted(byBroker: byBroker, suspected: loss.suspected) {
+            // Nothing else was unconfirmed. It is queued again if it is not proven to be the cause.
+            _ = core.outbox.end { _, isPartly in isPartly }
+            return loss.suspected
+        }
+        let suspectsRetained = loss.retained.filter { isExtracted($0, isPartly: false) }
+        let retained = loss.retained.filter { !clients.contains($0.client.map(ObjectIdentifier.init)) }
+        let extracted = suspectsRetained + core.outbox.end(extracting: isExtracted)
+        core.outbox.adopt(retained, isFirst: true)
         if !adopt(extracted, &core) { core.outbox.adopt(extracted, isFirst: true) }
-        return suspected
+        return loss.suspected
     }
 
     /// Queues publications for the quarantine.
@@ -221,21 +255,58 @@ extension Session {
         Task { await quarantine.close() }
     }
 
+    /// Handles that an attempt to connect the quarantine has failed.
+    func quarantineHasFailed(_ error: ConnectionError) {
+        let now = ContinuousClock.now
+        let (quarantine, lost) = core.withLock { core -> (Quarantine?, Publication?) in
+            guard core.state.onlinePeriod != nil, let quarantine = core.quarantine else {
+                core.quarantineFailsSince = nil
+                return (nil, nil)
+            }
+            let since = core.quarantineFailsSince ?? now
+            core.quarantineFailsSince = since
+            guard now >= since + configuration.quarantineRefusedTime else { return (nil, nil) }
+            core.hasNoQuarantineUntil = now + Quarantine.pause
+            (core.quarantine, core.quarantineEnd, core.quarantineFailsSince) = (nil, nil, nil)
+            return (quarantine, quarantine.giveBack(to: &core.outbox))
+        }
+        guard let quarantine else { return }
+        log.reportNoQuarantine(error)
+        if let lost { quarantineHasLost(lost) }
+        binding.wake()
+        Task { await quarantine.close() }
+    }
+
+    /// Whether there is a connection.
+    fileprivate var isSending: Bool { core.withLock { $0.state.sends } }
+
+    /// Handles that the quarantine has a new connection.
+    ///
+    /// - Returns: the number of the agent's connection; nil if there is none.
+    func quarantineIsConnected() -> Int? {
+        core.withLock { core in
+            core.quarantineFailsSince = nil
+            return core.state.sends ? core.state.period : nil
+        }
+    }
+
     /// The number of the current connection; nil if there is none.
-    fileprivate var connectedPeriod: Int? { core.withLock { $0.state.sends ? $0.state.period : nil } }
+    var connectedPeriod: Int? { core.withLock { $0.state.sends ? $0.state.period : nil } }
 
     /// Returns whether the quarantine may publish: the agent's own observations receive it, everything that was queued before
-    /// is written, and a request's responses are subscribed.
-    fileprivate func lets(pass publication: Publication) -> Bool {
+    /// is written, the broker has read what its client has published before, and a request's responses are subscribed.
+    func lets(pass publication: Publication) -> Bool {
         core.withLock { core in
             guard core.state.onlinePeriod != nil else { return false }
             if let oldest = core.outbox.oldestQueued, oldest <= publication.queuedSince ?? .now { return false }
+            // The broker may read the other connection first.
+            guard !core.suspects.hasUnconfirmed(of: publication.client) else { return false }
             guard publication.request != nil, let selector = publication.responses else { return true }
             return !core.subscriptions.isAwaited(selector)
         }
     }
 
-    fileprivate func quarantineHasWritten(_ publication: Publication, isWritten: Bool) {
+    func quarantineHasWritten(_ publication: Publication, isWritten: Bool) {
         core.withLock { core in
             guard isWritten else {
                 if let id = publication.sharedObjectId { core.advertised.remove(id) }
@@ -247,118 +318,24 @@ extension Session {
         }
     }
 
-    fileprivate func quarantineHasPassed(_ publication: Publication) {
+    func quarantineHasPassed(_ publication: Publication) {
         core.withLock { $0.suspects.passed(publication) }
     }
 
-    fileprivate func quarantineHasProven(_ publication: Publication) {
-        core.withLock { core in
-            core.suspects.prove(publication, now: .now)
-            core.quarantine?.session.core.withLock { $0.outbox.removeAdvertisements(besides: publication) }
-            if let id = publication.sharedObjectId { core.advertised.remove(id) }
-        }
+    func quarantineHasProven(_ publication: Publication) {
+        core.withLock { $0.prove(publication) }
+        reportProven(publication)
+    }
+
+    func reportProven(_ publication: Publication) {
         let refused = RefusedPublication(publication)
         log.reportProven(refused, of: publication.client)
         endRequest(of: publication)
         publication.client?.publicationWasRefused(refused)
     }
 
-    fileprivate func quarantineHasLost(_ publication: Publication) {
+    func quarantineHasLost(_ publication: Publication) {
         log.reportLost(publication)
         endRequest(of: publication)
-    }
-}
-
-// MARK: - The quarantine's session
-
-extension Session {
-    /// Returns the next operation of a quarantine; nil while the next publication must wait.
-    func nextTrial(_ life: Int, guarding agent: Session) -> SessionOperation? {
-        while true {
-            let next = core.withLock { $0.state.isStarted ? $0.outbox.nextPublication : nil }
-            if let next, !agent.lets(pass: next) { return nil }
-            let (operation, isOther) = core.withLock { core -> (SessionOperation?, Bool) in
-                guard core.state.life == life, core.state.isConnected else { return (nil, false) }
-                // It may have been withdrawn meanwhile.
-                if core.state.isStarted, core.outbox.nextPublication?.queuedSince != next?.queuedSince {
-                    return (nil, true)
-                }
-                let operation = core.outbox.next()
-                guard case .publish(var publication) = operation else { return (operation, false) }
-                publication.isWrittenAlone = true
-                return (.publish(publication), false)
-            }
-            if !isOther { return operation }
-        }
-    }
-
-    /// Handles that a quarantine has written a publication, or can't write it.
-    func trialsDone(_ count: Int, areWritten: Bool, _ life: Int, guarding agent: Session) {
-        for _ in 0..<count {
-            let publication = core.withLock { core -> Publication? in
-                guard core.state.life == life, let publication = core.outbox.publicationDone() else { return nil }
-                if areWritten, core.state.isStarted {
-                    core.trial = Quarantine.Trial(publication: publication, isWritten: true)
-                }
-                return publication
-            }
-            if let publication { agent.quarantineHasWritten(publication, isWritten: areWritten) }
-        }
-    }
-
-    /// Handles that the broker has read what a quarantine has written.
-    func trialPassed(_ life: Int, guarding agent: Session) {
-        let trial = core.withLock { core in core.state.life == life ? core.trial.take() : nil }
-        if let trial { agent.quarantineHasPassed(trial.publication) }
-    }
-
-    /// Handles that a quarantine has lost its connection.
-    func trialInterrupted(byBroker: Bool, guarding agent: Session) {
-        let period = byBroker ? agent.connectedPeriod : nil
-        let trial = core.withLock { core in
-            core.trial?.period = period
-            return period == nil ? core.trial.take() : nil
-        }
-        if let trial { settle(trial, agent) }
-    }
-
-    /// Handles that a quarantine has a new connection.
-    func trialContinues(guarding agent: Session) {
-        guard let trial = core.withLock({ $0.trial.take() }) else { return }
-        if trial.period == agent.connectedPeriod {
-            agent.quarantineHasProven(trial.publication)
-        } else {
-            settle(trial, agent)
-        }
-    }
-
-    /// Publishes again what was lost for an unknown reason, if it is a state or was not written entirely.
-    private func settle(_ trial: Quarantine.Trial, _ agent: Session) {
-        var publication = trial.publication
-        publication.attempts += 1
-        guard publication.isState || !trial.isWritten, publication.attempts < Quarantine.maximumAttempts else {
-            return agent.quarantineHasLost(publication)
-        }
-        core.withLock { $0.outbox.adopt([publication], isFirst: true) }
-    }
-}
-
-extension Sharing {
-    /// The objects whose advertisements it changes.
-    fileprivate var objectIds: [CoatyUUID] {
-        switch self {
-        case .advertises(let id, _, _), .replaces(let id): [id]
-        case .ends(let ids): ids
-        }
-    }
-}
-
-extension Publication {
-    /// The selector of the responses to a request; nil for other publications.
-    var responses: EventSelector? {
-        guard case .event(let address) = destination, let correlationId = address.correlationId,
-            let responseType = address.eventType.responseType
-        else { return nil }
-        return .responses(responseType, correlationId: correlationId)
     }
 }

@@ -92,6 +92,7 @@ extension Session {
                 guard areWritten else {
                     // It would be refused again on each connection.
                     if let id = publication.sharedObjectId { core.advertised.remove(id) }
+                    core.trial = nil
                     continue
                 }
                 core.suspects.written(publication)
@@ -99,6 +100,8 @@ extension Session {
                 configuration.messageCounts.countPublished()
                 if !core.advertised.written(publication) { areKept = false }
             }
+            // It is the last one.
+            if core.outbox.beingWritten == nil { core.trial?.isWritten = true }
             return (core.takeRoom(), areKept ? nil : core.advertised.refused, core.quarantine)
         }
         if let refused { log.reportNotShared(count: refused) }
@@ -109,9 +112,13 @@ extension Session {
     /// Records that the broker has read the oldest written publications.
     func publicationsRead(_ count: Int, life: Int) {
         if let agent = configuration.guarded { return trialPassed(life, guarding: agent) }
-        core.withLock { core in
-            if core.state.life == life { core.suspects.confirmed(count) }
+        let quarantine = core.withLock { core -> Quarantine? in
+            guard core.state.life == life else { return nil }
+            core.suspects.confirmed(count)
+            core.passOwnTrial()
+            return core.quarantine
         }
+        quarantine?.session.binding.wake()
     }
 
     /// Calls an action once, as soon as fewer publications and bytes are queued.
@@ -351,10 +358,10 @@ extension Session {
         return core.withLock { core in
             guard core.state.life == life, core.state.isConnected else { return nil }
             let operation = core.outbox.next()
-            guard case .publish(var publication) = operation, publication.isDeferred,
-                core.suspects.isConfirmedAlone(deferred: publication)
-            else { return operation }
-            publication.isWrittenAlone = true
+            guard case .publish(var publication) = operation else { return operation }
+            let isTried = core.beginOwnTrial(of: publication)
+            publication.isWrittenAlone =
+                isTried || publication.isDeferred && core.suspects.isConfirmedAlone(deferred: publication)
             return .publish(publication)
         }
     }

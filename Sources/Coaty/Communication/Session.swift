@@ -26,6 +26,8 @@ final class Session: Sendable {
         var messageCounts = MessageCounts()
         /// Creates the binding of the ``Quarantine``; nil for a session that does not publish.
         var makeBinding: (@Sendable (Logger) throws -> any Binding)?
+        /// How long attempts to connect the quarantine must fail before the agent does without one.
+        var quarantineRefusedTime = Quarantine.refusedTime
         /// The agent's session, if this is the session of its quarantine.
         var guarded: Session?
     }
@@ -49,8 +51,12 @@ final class Session: Sendable {
         var quarantine: Quarantine?
         /// Ends the quarantine.
         var quarantineEnd: Deadline?
-        /// The publication that a quarantine tries.
-        var trial: Quarantine.Trial?
+        /// The publication that a quarantine tries, or an agent that does without one.
+        var trial: Trial?
+        /// Since when attempts to connect the quarantine have failed; nil if the last one has not.
+        var quarantineFailsSince: ContinuousClock.Instant?
+        /// Until when the agent does without a quarantine, because the broker has refused the connection.
+        var hasNoQuarantineUntil: ContinuousClock.Instant?
         /// Whether the broker has closed the last connection, possibly because of a publication.
         var isClosedByBroker = false
         var counts = Counts()
@@ -127,6 +133,8 @@ final class Session: Sendable {
         var quarantine: Quarantine?
         var closing: Quarantine?
         var trial: TrialEvent?
+        /// Proven to be the cause of a lost connection.
+        var proven: Publication?
         var ended: [@Sendable () -> Void] = []
         var isOver = false
         var stopped: [CheckedContinuation<Void, Never>] = []
@@ -169,10 +177,19 @@ final class Session: Sendable {
         handle(.lost(life: life, error))
     }
 
+    /// Handles that an attempt to connect has failed.
+    func handleFailure(_ error: ConnectionError, isFormerBroker: Bool, life: Int) {
+        if let agent = configuration.guarded {
+            agent.quarantineHasFailed(error)
+        } else if isFormerBroker {
+            if let lost = core.withLock({ $0.formerBrokerRefuses(error.reason) }) { quarantineHasLost(lost) }
+        }
+        handle(.failed(life: life, error))
+    }
+
     private func handle(_ event: SessionState.Event, delegate: (any SessionDelegate)?) {
         let effects = core.withLock { core in
             var effects = Effects()
-            if case .failed(_, let error) = event { core.suspects.connectionFailed(error.reason) }
             if case .answersOverdue = event { effects.unanswered = core.subscriptions.unansweredCount }
             for action in core.state.handle(event, subscriptions: core.subscriptions.count) {
                 apply(action, &core, &effects, delegate)
@@ -201,6 +218,7 @@ final class Session: Sendable {
         case .beginPeriod:
             core.owesFarewell = configuration.farewell != nil
             core.counts.since = .nowMillis()
+            if configuration.guarded == nil { effects.proven = core.proveOwnTrial() }
             core.outbox.begin(
                 subscriptions: core.subscriptions.begin(),
                 joinEvents: joinEvents(&core)
@@ -224,9 +242,7 @@ final class Session: Sendable {
             core.counts.since = .nowMillis()
             if configuration.guarded != nil, core.state.isStarted {
                 let interrupted = core.outbox.end { _, isPartly in isPartly }
-                if let publication = interrupted.first {
-                    core.trial = Quarantine.Trial(publication: publication, isWritten: false)
-                }
+                if let publication = interrupted.first { core.trial = Trial(publication: publication) }
                 effects.trial = .interrupted(byBroker: core.isClosedByBroker)
             } else {
                 effects.suspected = endPeriod(byBroker: core.isClosedByBroker, &core)
@@ -271,6 +287,7 @@ final class Session: Sendable {
             effects.quarantine?.session.binding.wake()
         }
         for observer in effects.offline { observer.report(.offline) }
+        if let proven = effects.proven { reportProven(proven) }
         if effects.suspected > 0 { log.reportSuspects(count: effects.suspected) }
         if let agent = configuration.guarded {
             switch effects.trial {
@@ -294,6 +311,7 @@ final class Session: Sendable {
         }
         if let life = effects.draining {
             Task {
+                await core.withLock { $0.quarantine }?.finish()
                 await lifecycle.withLock(\.self)?.communicationManagerIsStopping()
                 handle(.drained(life: life), delegate: delegate)
             }

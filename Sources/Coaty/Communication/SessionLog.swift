@@ -29,6 +29,13 @@ struct SessionLog: Sendable {
         )
     }
 
+    func reportNoQuarantine(_ error: ConnectionError) {
+        logger.warning(
+            "the broker refuses a second connection: publications because of which it may close the connection are sent over the agent's",
+            metadata: ["reason": "\(error.reason.rawValue)", "error": "\(error)"]
+        )
+    }
+
     /// - Parameter client: nil for the agent itself.
     func reportProven(_ publication: RefusedPublication, of client: (any PublicationClient)?) {
         logger.error(

@@ -105,6 +105,23 @@ import Testing
         #expect(scene.agent.messages.count { $0.topic.contains("/CHN:c/") } == 8)
     }
 
+    @Test func refusedEventsInterruptOthersOnceOverTLS() throws {
+        let certificates = try Certificates()
+        let broker = try BrokerProcess(certificates, extraConfiguration: Self.limit)
+        defer { broker.stop() }
+        let gateway = try GatewayProcess([
+            "--broker", "mqtts://127.0.0.1:\(broker.port)", "--broker-ca-file", certificates.path("ca.pem"),
+            "--mqtt-version", "3.1.1",
+        ])
+        try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
+        #expect(try gateway.post("/v1/channel/c", large).status == 202)
+        try waitUntil("lost", within: 60) { try status(gateway)["reconnects"] as? Int == 1 }
+        #expect(try gateway.post("/v1/channel/c", large).status == 202)
+        try waitUntil("given up", within: 60) { try status(gateway)["refusedPublications"] as? Int == 1 }
+        let last = try status(gateway)
+        #expect(last["reconnects"] as? Int == 1 && last["state"] as? String == "online")
+    }
+
     @Test func requestOfASuspectIsAnswered() throws {
         let scene = try scene()
         #expect(try scene.post("/v1/channel/c", large, as: "one").status == 202)

@@ -62,6 +62,27 @@ import Testing
         #expect(outbox.oldestQueued == nil, "withdrawn")
     }
 
+    @Test func publicationsOfAClientMoveBehindOthersWithThoseThatMustFollowThem() throws {
+        var outbox = Outbox(limits: OutboxLimits(publications: 10, bytes: 1 << 20))
+        let (one, other, third, object) = (TestClient(), TestClient(), TestClient(), CoatyUUID())
+        func publication(_ topic: String, of client: TestClient?, _ sharing: Sharing? = nil) -> Publication {
+            var publication = Publication(.raw(topic: topic, isRetained: false), payload: [], sharing: sharing)
+            publication.client = client
+            return publication
+        }
+        _ = try outbox.publish([
+            publication("one", of: one, .advertises(object, parentId: nil, isObjectType: false)),
+            publication("other", of: other), publication("end", of: nil, .ends([object])),
+            publication("agent", of: nil), publication("third", of: third), publication("one, too", of: one),
+        ])
+        outbox.moveToEnd(publicationsOf: one)
+        var topics: [String] = []
+        while let operation = outbox.next() {
+            if case .publish(let publication) = operation { topics.append(publication.topic) }
+        }
+        #expect(topics == ["other", "third", "one", "end", "agent", "one, too"])
+    }
+
     /// Compares the outbox with a queue that removes canceled and withdrawn operations by searching for them.
     @Test(arguments: 0..<40 as Range<UInt64>) func cancelledOperationsAreNotSent(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)

@@ -75,16 +75,14 @@ import Testing
         #expect(!suspects.isActive)
         lose(&suspects, publication("a"))
         #expect(suspects.isActive)
-        suspects.connectionFailed(.notAuthorized)
-        #expect(suspects.isActive)
-        suspects.connectionFailed(.connectionRefused)
+        suspects.brokerIsGone()
         #expect(!suspects.isActive)
     }
 
     @Test func publicationThatIsBeingWrittenIsSuspected() {
         var suspects = PublicationSuspects()
-        let count = suspects.connectionLost(partly: publication("a", bytes: 1_000_000), byBroker: true, now: start)
-        #expect(count == 1)
+        let loss = suspects.connectionLost(partly: publication("a", bytes: 1_000_000), byBroker: true, now: start)
+        #expect(loss.suspected == 1)
         #expect(suspects.isSuspect(publication("b", bytes: 1_000_000), now: start))
     }
 
@@ -136,6 +134,45 @@ import Testing
         #expect(!suspects.isSuspect(publication("innocent"), now: start))
         lose(&suspects, publication("one more"))
         #expect(suspects.isSuspect(publication("innocent"), now: start))
+    }
+
+    @Test func provenPublicationsOfOneClientNeverMakeEverythingSuspected() {
+        var suspects = PublicationSuspects()
+        let client = TestClient()
+        for number in 0...PublicationSuspects.maximumSubjects {
+            suspects.prove(publication("\(number)", of: client), now: start)
+        }
+        #expect(suspects.isSuspect(publication("another", of: client), now: start))
+        #expect(!suspects.isSuspect(publication("innocent", of: TestClient()), now: start))
+    }
+
+    @Test func lastUnconfirmedRetainedMessageOfEachTopicIsPublishedAgain() {
+        func retained(_ topic: String, _ text: String) -> Publication {
+            Publication(.raw(topic: topic, isRetained: true), payload: Array(text.utf8))
+        }
+        for isByBroker in [true, false] {
+            var suspects = PublicationSuspects()
+            suspects.written(retained("confirmed", ""))
+            for (topic, text) in [("a", "old"), ("b", "only"), ("a", "new")] { suspects.written(retained(topic, text)) }
+            suspects.written(publication("event"))
+            suspects.confirmed(1)
+            let loss = suspects.connectionLost(partly: nil, byBroker: isByBroker, now: start)
+            #expect(loss.retained.map { String(decoding: $0.payload, as: UTF8.self) } == ["only", "new"])
+            #expect(suspects.connectionLost(partly: nil, byBroker: isByBroker, now: start).retained.isEmpty)
+        }
+    }
+
+    @Test func retainedMessagesBeyondTheBoundAreNotKept() {
+        var suspects = PublicationSuspects()
+        let half = [UInt8](repeating: 0, count: PublicationSuspects.maximumRetainedBytes / 2)
+        func write(_ topic: String) {
+            suspects.written(Publication(.raw(topic: topic, isRetained: true), payload: half))
+        }
+        write("a")
+        write("beyond")
+        suspects.confirmed(1)
+        write("c")
+        #expect(suspects.connectionLost(partly: nil, byBroker: true, now: start).retained.count == 1)
     }
 
     @Test func deferredPublicationsAreConfirmedUntilTheirKindHasPassed() {
