@@ -51,6 +51,9 @@ extension ConnectionError {
             )
         case MOSQ_ERR_ERRNO.rawValue where error.errno == ECONNRESET || error.errno == EPIPE:
             self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
+        // What OpenSSL reports if the other end closes the socket without an end of TLS.
+        case MOSQ_ERR_ERRNO.rawValue where error.errno == EPROTO && wasConnected && usesTLS:
+            self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
         case MOSQ_ERR_ERRNO.rawValue:
             self.init(.network, "\(address): \(String(cString: strerror(error.errno)))")
         case MOSQ_ERR_CONN_LOST.rawValue, MOSQ_ERR_NO_CONN.rawValue:
@@ -62,6 +65,8 @@ extension ConnectionError {
                 .protocol,
                 "\(address): the broker was sending a packet that is longer than accepted; which agent publishes so much at once?"
             )
+        case MOSQ_ERR_TLS.rawValue where wasConnected:
+            self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
         case MOSQ_ERR_TLS.rawValue:
             self.init(.tls, "\(address): TLS failed")
         default:
