@@ -80,8 +80,6 @@ public struct DiscoverEvent: RequestEvent {
             if let list = types.first { throw .invalid(list, "must not be combined with objectId") }
         } else if json["externalId"] == nil {
             guard let list = types.last else {
-                if let type = json["objectType"] { throw .invalid(type, "is unknown; use objectTypes, a list") }
-                if let type = json["coreType"] { throw .invalid(type, "is unknown; use coreTypes, a list") }
                 throw .invalid(json, "must have externalId, objectId, objectTypes or coreTypes")
             }
             if types.count > 1 { throw .invalid(list, "must not be combined with objectTypes without externalId") }

@@ -36,6 +36,10 @@ enum EventRequest: Sendable {
         }
     }
 
+    private static let types: [String: CommunicationEventType] = [
+        "discover": .discover, "query": .query, "update": .update, "call": .call,
+    ]
+
     /// Parses the payload of an event, given its name in frames and paths. Nil if no request has this name.
     ///
     /// - Parameters:
@@ -44,6 +48,7 @@ enum EventRequest: Sendable {
     /// - Throws: ``PayloadError`` with a pointer into the payload; ``CommunicationError/invalidName(_:)`` if the
     ///   operation is not allowed in a topic.
     init?(event name: String, operation: String?, payload: Payload) throws {
+        if let type = Self.types[name] { try EventMembers.check(payload, of: type) }
         switch name {
         case "discover": self = .discover(try DiscoverEvent(payload: payload))
         case "query": self = .query(try QueryEvent(personal: payload))

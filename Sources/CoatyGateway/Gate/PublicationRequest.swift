@@ -52,6 +52,7 @@ enum PublicationRequest: Sendable {
 
     /// Reads the payload of an Advertise event.
     static func advertisement(_ payload: Payload) throws(PayloadError) -> AdvertiseEvent {
+        try EventMembers.check(payload, of: .advertise)
         let event = try AdvertiseEvent(payload: payload)
         try payload.json["object"]?.checkNewId()
         return event
@@ -59,6 +60,7 @@ enum PublicationRequest: Sendable {
 
     /// Reads the payload of a Channel event.
     static func channelEvent(_ channelId: String, _ payload: Payload) throws -> ChannelEvent {
+        try EventMembers.check(payload, of: .channel)
         let event = try ChannelEvent(channelId: channelId, payload: payload)
         try payload.json["object"]?.checkNewId()
         if let objects = payload.json["objects"] {
@@ -69,6 +71,7 @@ enum PublicationRequest: Sendable {
 
     /// Reads the payload of a Deadvertise event.
     static func deadvertisement(_ payload: Payload, _ limits: Limits) throws -> DeadvertiseEvent {
+        try EventMembers.check(payload, of: .deadvertise)
         let event = try DeadvertiseEvent(payload: payload)
         guard event.data.objectIds.count <= limits.deadvertisedIds else {
             throw PayloadError.invalid(pointer: "/objectIds", reason: "has more than \(limits.deadvertisedIds) ids")

@@ -21,11 +21,11 @@ extension Mistake {
         ),
         (
             "POST /v1/discover", #"{"objectType":"com.example.Door"}"#,
-            "400 invalid-value: /objectType is unknown; use objectTypes, a list."
+            "400 invalid-value: /objectType is unknown; did you mean objectTypes? \(discover)"
         ),
         (
             "POST /v1/discover", #"{"coreType":"Task"}"#,
-            "400 invalid-value: /coreType is unknown; use coreTypes, a list."
+            "400 invalid-value: /coreType is unknown; did you mean coreTypes? \(discover)"
         ),
         ("POST /v1/query?untill=x", "{}", "400 invalid-parameter: untill is unknown; did you mean until? \(request)"),
         (
@@ -79,15 +79,53 @@ extension Mistake {
                 + "event, id, op."
         ),
         (
+            "POST /v1/advertise", #"{"object":\#(thing),"lifetme":60}"#,
+            "400 invalid-value: /lifetme is unknown; did you mean lifetime? Allowed: lifetime, object, privateData."
+        ),
+        (
+            "POST /v1/deadvertise", #"{"objectIds":["a"],"objectId":"b"}"#,
+            "400 invalid-value: /objectId is unknown; did you mean objectIds? Allowed: objectIds."
+        ),
+        (
+            "POST /v1/channel/c", #"{"object":\#(thing),"privatData":{}}"#,
+            "400 invalid-value: /privatData is unknown; did you mean privateData? \(channelData)"
+        ),
+        (
+            "POST /v1/query", #"{"objectTypes":["t"],"objectFiltr":{}}"#,
+            "400 invalid-value: /objectFiltr is unknown; did you mean objectFilter? \(query)"
+        ),
+        (
+            "POST /v1/update", #"{"object":\#(thing),"changedValues":{}}"#,
+            "400 invalid-value: /changedValues is unknown. Allowed: object."
+        ),
+        (
+            "POST /v1/call/op", #"{"paramters":[1]}"#,
+            "400 invalid-value: /paramters is unknown; did you mean parameters? Allowed: filter, parameters."
+        ),
+        (
+            #"{"op":"request","id":"x","event":"call","operation":"op","data":{"paramters":[1]}}"#, nil,
+            "400 invalid-value: /data/paramters is unknown; did you mean parameters? Allowed: filter, parameters."
+        ),
+        (
+            #"{"op":"publish","id":"x","event":"advertise","data":{"object":\#(thing),"privatData":{}}}"#, nil,
+            "400 invalid-value: /data/privatData is unknown; did you mean privateData? \(one)"
+        ),
+        (
             "POST /v1/io/nodes", #"{"contextName":"c","ioSource":[]}"#,
             "400 invalid-value: /ioSource is unknown; did you mean ioSources? Allowed: characteristics, "
                 + "contextName, ioActors, ioSources, leaseDuration, name, objectId."
         ),
     ]
 
+    private static let thing =
+        #"{"coreType":"CoatyObject","objectType":"t","objectId":"5b1c1b1e-4c4b-4d0e-9d5a-0d4f1b1c1b1e","name":"n","objct":1}"#
+    private static let one = "Allowed: object, privateData."
+    private static let channelData = "Allowed: object, objects, privateData."
+    private static let query = "Allowed: coreTypes, objectFilter, objectJoinConditions, objectTypes."
+    private static let discover = "Allowed: coreTypes, externalId, objectId, objectTypes."
     private static let none = ": this resource takes no query parameters."
     private static let objects = "Allowed: coreType, filter, limit, objectType, offset, order."
-    private static let request = "Allowed: limit, timeout, until."
+    private static let request = "Allowed: limit, min, timeout, until."
     private static let channel =
         "Allowed: buffer, channelId, encoding, fields, filter, latest, overflow, since, throttle, ticket."
 }

@@ -55,6 +55,7 @@ struct Answer: Operation {
     /// - Throws: `Problem` if the right is used up or the client has reached its share of the outbox, `PayloadError` if
     ///   the response is invalid or does not match the request, `CommunicationError` if it can't be published.
     func execute(on target: EventRequest, in network: Network, under permit: Permit) throws -> Delivery {
+        try EventMembers.check(content, of: event)
         guard rights.take(correlationId) else { throw unknown }
         do {
             let place = try permit.account.takeOutbox(content.bytes.count)
