@@ -161,7 +161,7 @@ final class SocketSession: WebSocketEndpoint.Client {
 
     /// - Throws: `Problem` if the client has not authenticated.
     private func authenticated() throws(Problem) -> Principal {
-        guard let principal else { throw Problems.unauthorized }
+        guard let principal else { throw Problems.notAuthenticated }
         return principal
     }
 
@@ -316,7 +316,7 @@ final class SocketSession: WebSocketEndpoint.Client {
             throw parameters.invalid("event", "must be one of \(names)")
         }
         let principal = try authenticated()
-        guard let rights = store.state.withLock(\.rights) else { throw Problems.unauthorized }
+        guard let rights = store.state.withLock(\.rights) else { throw Problems.notAuthenticated }
         let delivery = try frame.json.data { payload in
             let operation = Answer(
                 correlationId: correlationId,

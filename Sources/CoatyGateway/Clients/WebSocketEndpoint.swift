@@ -68,7 +68,7 @@ final class WebSocketEndpoint: WebSocketHandler {
             guard let observation = try Observation(event: event, parameters) else {
                 return refuse(Problems.unknownEvent(event), record)
             }
-            guard let principal else { return refuse(Problems.unauthorized, record) }
+            guard let principal else { return refuse(Problems.noToken, record) }
             let options = try SubscriptionOptions(parameters, of: observation)
             let places = try SocketSession.Places(services.accounts.account(of: principal), encryption: encryption)
             let operation = Observe(observation: observation, footprint: options.footprint)

@@ -47,7 +47,7 @@ struct RequestAdmission: Sendable {
                 )
             }
             guard access.permissions(of: .anonymous) != nil || head.method == .options else {
-                throw Problems.unauthorized
+                throw Problems.noToken
             }
             let last = head.connectionState as? ConnectionState
             let anonymous =

@@ -28,7 +28,7 @@ struct GatewayRouter {
         router.on(method, path) { [charge] request in
             // Not expected: the admission sets a principal for each request on such a route.
             guard let principal = request.context as? Principal else {
-                return .response(Problems.unauthorized.response())
+                return .response(Problems.noToken.response())
             }
             charge(principal, request.body.count)
             do throws(InvalidParameter) {

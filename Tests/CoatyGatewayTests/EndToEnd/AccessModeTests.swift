@@ -37,6 +37,13 @@ import Testing
         }
         let wrong = try connection.request("GET", "/v1/info", headers: bearer(token + "x"))
         #expect(wrong.status == 401 && wrong.headers["www-authenticate"] == "Bearer")
+        for (headers, query, text) in [
+            ([], "", "has no token"), (bearer(token + "x"), "", "none of this gateway's"),
+            ([("Authorization", "Basic dTpw")], "", "must be Bearer"), ([], "?ticket=x", "The ticket is unknown"),
+        ] {
+            let refused = try connection.request("GET", "/v1/sse/deadvertise\(query)", headers: headers)
+            #expect(refused.status == 401 && refused.text.contains(text), "\(refused.text)")
+        }
         #expect(try connection.request("GET", "/v1/info", headers: bearer(token)).status == 200)
         let access = try connection.request("GET", "/v1/access", headers: bearer(token))
         #expect(access.json?["roles"] as? [String] == ["admin"] && access.json?["unrestricted"] as? Bool == true)

@@ -96,6 +96,7 @@ import Testing
             let answer = try client.ask(op, members)
             #expect(answer.op == "error" && answer.json["status"] as? Int == 401, "\(answer)")
             #expect(answer["type"] == "urn:coaty-gateway:problem:unauthorized")
+            #expect(answer["detail"]?.contains(#""op":"authenticate""#) == true, "what a page can do")
         }
         #expect(try client.ask("authenticate", Self.authenticate(AccessFile.secret(of: "ann"))).op == "ok")
         try client.subscribe("s", Self.channel)

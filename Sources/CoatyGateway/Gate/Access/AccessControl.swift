@@ -39,7 +39,7 @@ final class AccessControl: Sendable {
         let policy = policy
         guard let permissions = principal.permissions(under: policy) else {
             // A new token may be valid under the changed configuration of the identity provider.
-            throw principal.issuer != nil && policy.verifier != nil ? Problems.tokenExpired : Problems.unauthorized
+            throw principal.issuer != nil && policy.verifier != nil ? Problems.tokenExpired : Problems.unknownToken
         }
         return permissions
     }
@@ -119,11 +119,34 @@ extension Problems {
         headers: [("WWW-Authenticate", #"Bearer error="invalid_token", error_description="expired""#)]
     )
 
-    static let unauthorized = Problem(
-        type: typePrefix + "unauthorized",
-        title: "Unauthorized",
-        status: 401,
-        detail: "Send a valid token: Authorization: Bearer …",
-        headers: [("WWW-Authenticate", "Bearer")]
+    /// The request has no credentials. A page in a browser can't send the header field with a WebSocket or an EventSource.
+    static let noToken = unauthorized(
+        "The request has no token. Send it as Authorization: Bearer …; for a WebSocket or an EventSource of a browser, get a"
+            + " ticket with POST /v1/tickets, and append ?ticket=… to the URL."
     )
+    /// Without details: which tokens exist is a secret.
+    static let unknownToken = unauthorized(
+        "The token is none of this gateway's, or was removed. Ask its operator for a token."
+    )
+    static let notBearer = unauthorized(
+        "The Authorization field must be Bearer and a token: this gateway has no user names and passwords."
+    )
+    static let invalidTicket = unauthorized(
+        "The ticket is unknown, was used, or is too old: each is valid once and for a short time, for pages of one origin. Get"
+            + " another one with POST /v1/tickets."
+    )
+    /// The first frame of the connection must authenticate the client.
+    static let notAuthenticated = unauthorized(
+        #"The connection has no token. Send {"op":"authenticate","id":"a","token":"…"} before other frames."#
+    )
+
+    static func unauthorized(_ detail: String) -> Problem {
+        Problem(
+            type: typePrefix + "unauthorized",
+            title: "Unauthorized",
+            status: 401,
+            detail: detail,
+            headers: [("WWW-Authenticate", "Bearer")]
+        )
+    }
 }

@@ -51,7 +51,7 @@ final class Authenticator: Sendable {
             guard let ticket else { return certificate.flatMap { Self.principal(of: $0, address, under: policy) } }
             // Not counted: an EventSource that reconnects automatically presents its ticket again.
             guard let found = state.withLock({ $0.tickets.redeem(ticket, origin: origin, at: .now) }) else {
-                throw Problems.unauthorized
+                throw Problems.invalidTicket
             }
             let principal = Principal(found, address: address, under: policy)
             guard principal.isValid else { throw Problems.tokenExpired }
@@ -61,7 +61,7 @@ final class Authenticator: Sendable {
         let space = UInt8(ascii: " ")
         let parts = authorization.utf8.split(separator: space, maxSplits: 1, omittingEmptySubsequences: true)
         guard parts.count == 2, parts[0].map({ $0 | 0x20 }).elementsEqual("bearer".utf8) else {
-            throw failed(from: address)
+            throw failed(from: address, Problems.notBearer)
         }
         return try principal(token: Substring(parts[1].drop { $0 == space }), address: address)
     }
@@ -120,7 +120,7 @@ final class Authenticator: Sendable {
     }
 
     /// - Parameter problem: the answer, unless there are too many failures.
-    private func failed(from address: String, _ problem: Problem = Problems.unauthorized) -> Problem {
+    private func failed(from address: String, _ problem: Problem = Problems.unknownToken) -> Problem {
         log.failedAuthentication(from: address)
         let seconds = state.withLock { $0.failures.retryAfter(failureFrom: address, at: .now) }
         return seconds.map(Problems.tooManyAttempts) ?? problem

@@ -215,8 +215,7 @@ extension Problems {
 
     /// - Parameter reason: a sentence, in ASCII.
     static func invalidToken(_ reason: String) -> Problem {
-        var problem = unauthorized
-        problem.detail = reason
+        var problem = unauthorized(reason)
         problem.headers = [("WWW-Authenticate", #"Bearer error="invalid_token", error_description="\#(reason)""#)]
         return problem
     }
