@@ -198,7 +198,7 @@ class Traffic(WellBehavedClient):
             asked = time.monotonic()
             try:
                 async with asyncio.timeout(REQUEST_TIMEOUT + LIMIT):
-                    path = target(f"/v1/call/{OPERATION}", timeout=f"{REQUEST_TIMEOUT}s")
+                    path = target(f"/v1/call/{OPERATION}", timeout=f"{REQUEST_TIMEOUT}s", min="1")
                     code, body = await self.exchange("POST", path, {"parameters": {"number": number}})
                 status = outcome(code, body)
                 if code == 200 and json.loads(body)["responses"][0]["data"]["result"] != number:

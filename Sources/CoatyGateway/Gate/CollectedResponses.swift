@@ -21,24 +21,28 @@ final class CollectedResponses: ResponseSink {
     /// The charge of the body until it is sent.
     private let charge: Charge
     private let maximumBytes: Int
-    private let unanswered: @Sendable () -> Problem?
+    private let minimum: Int
+    private let timeout: Int
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - answer: called with the HTTP response. Only the first call counts.
     ///   - charge: the charge, which is resized to the size of the body.
     ///   - maximumBytes: the maximum size of the responses; the request ends there.
-    ///   - unanswered: the problem if no response was received before the timeout; nil to send an empty list.
+    ///   - minimum: the number of responses without which a timeout is a problem.
+    ///   - timeout: the timeout, in milliseconds.
     init(
         answer: @escaping @Sendable (HTTPResponse) -> Void,
         charge: Charge,
         maximumBytes: Int,
-        unanswered: @autoclosure @escaping @Sendable () -> Problem?
+        minimum: Int,
+        timeout: Int
     ) {
         self.answer = answer
         self.charge = charge
         self.maximumBytes = maximumBytes
-        self.unanswered = unanswered
+        self.minimum = minimum
+        self.timeout = timeout
     }
 
     func take(_ frame: ServerFrame) -> Bool {
@@ -83,8 +87,9 @@ final class CollectedResponses: ResponseSink {
         var (body, count) = release()
         if count == 0, reason == .offline {
             answer(Problems.connectionLost.afterPublication.response())
-        } else if count == 0, !isFiltered, reason == .timeout, let unanswered = unanswered() {
-            answer(unanswered.afterPublication.response())
+        } else if count < minimum, reason == .timeout {
+            let detail = "\(count) responses arrived within \(timeout) ms, fewer than min, which is \(minimum)."
+            answer(Problems.noAnswer(detail).afterPublication.response())
         } else {
             body += #"],"reason":"\#(reason.rawValue)"\#(isFiltered ? #","filtered":true"# : "")}"#.utf8
             let headers = [(name: "Content-Type", value: "application/json")]

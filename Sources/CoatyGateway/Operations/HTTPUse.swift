@@ -35,7 +35,8 @@ final class HTTPUse: Sendable {
             for (status, count) in route.responses where status != 0 {
                 figures.answered += count
                 // Nil stands for a rare status, which is not a failure of the gateway.
-                if let status, status >= 500 { figures.failed += count }
+                // 504 says that other agents have not responded.
+                if let status, status >= 500, status != 504 { figures.failed += count }
             }
             if !TwoWayResource.paths.contains(route.pathTemplate) {
                 figures.durations = figures.durations + route.durations

@@ -10,14 +10,14 @@ struct TwoWayResource: Sendable {
     let services: ClientServices
 
     func register(in router: inout GatewayRouter) {
-        let query = QueryNames.only(RequestOptions.parameters)
+        let query = QueryNames.only(RequestOptions.parameters.union(["min"]))
         router.on(.post, "/v1/discover", query: query) { answer($0, $1, "discover") }
         router.on(.post, "/v1/query", query: query) { answer($0, $1, "query") }
         router.onPost("/v1/update", query: query, publishingBy: services.gate, canStream: true) {
             request,
             principal,
             claim in
-            answer(request, principal, "update", mustBeAnswered: true, claim)
+            answer(request, principal, "update", claim)
         }
         router.onPost("/v1/call/{operation}", query: query, publishingBy: services.gate, canStream: true) {
             request,
@@ -27,24 +27,23 @@ struct TwoWayResource: Sendable {
             guard WireName.isPublishable(operation) else {
                 return .response(Problems.invalidParameter("operation", InvalidParameter.level).response())
             }
-            return answer(request, principal, "call", operation: operation, mustBeAnswered: true, claim)
+            return answer(request, principal, "call", operation: operation, claim)
         }
     }
 
-    /// - Parameters:
-    ///   - mustBeAnswered: whether the response is a problem if no agent answers in time.
-    ///   - claim: stores the answer; nil if the client can't repeat the request.
+    /// - Parameter claim: stores the answer; nil if the client can't repeat the request.
     private func answer(
         _ request: borrowing HTTPRequest,
         _ principal: Principal,
         _ event: String,
         operation: String? = nil,
-        mustBeAnswered: Bool = false,
         _ claim: IdempotencyClaim? = nil
     ) -> HTTPReply {
         guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
         do {
-            let options = try RequestOptions(QueryParameters(request, limits: services.accounts.limits))
+            let parameters = QueryParameters(request, limits: services.accounts.limits)
+            let options = try RequestOptions(parameters)
+            let minimum = try Self.minimum(parameters, options, isStream: request.prefersNDJSON)
             guard
                 let eventRequest = try EventRequest(event: event, operation: operation, payload: Payload(request.body))
             else { return .response(Problems.notFound(request.path).response()) }
@@ -65,8 +64,8 @@ struct TwoWayResource: Sendable {
                     },
                     charge: charge,
                     maximumBytes: permitted.account.responseBytes,
-                    unanswered: mustBeAnswered
-                        ? Problems.noAnswer("No agent responded within \(options.timeout) ms.") : nil
+                    minimum: minimum,
+                    timeout: options.timeout
                 )
                 do {
                     let run = try permitted.start(into: sink)
@@ -81,6 +80,23 @@ struct TwoWayResource: Sendable {
         } catch {
             return .response(Problems.of(error).response())
         }
+    }
+
+    /// Returns the number of responses without which a timeout is a problem. To have none is no error: the gateway does not
+    /// know which agents exist.
+    private static func minimum(
+        _ parameters: QueryParameters,
+        _ options: RequestOptions,
+        isStream: Bool
+    ) throws -> Int {
+        guard let minimum = try parameters.integer("min", in: RequestOptions.limits) else { return 0 }
+        if isStream {
+            throw parameters.invalid("min", "is not possible with NDJSON, whose status is sent before the responses")
+        }
+        guard options.limit == 0 || minimum <= options.limit else {
+            throw parameters.invalid("min", "must not exceed limit, which is \(options.limit)")
+        }
+        return minimum
     }
 
     private func stream(_ permitted: PermittedRequest, _ principal: Principal, on stream: HTTPStream) {

@@ -87,12 +87,36 @@ import Testing
     @Test func missingAnswersAreReported() throws {
         let scene = try Scene()
         let job = #"{"object":\#(Scene.job("a"))}"#
-        for (target, body) in [("update", job), ("call/op", "{}")] {
-            let response = try scene.gateway.post("/v1/\(target)?timeout=50", body)
-            #expect(response.status == 504 && response.problem == "no-answer", "\(target)")
+        let types = #"{"coreTypes":["Task"]}"#
+        for (target, body) in [("update", job), ("call/op", "{}"), ("discover", types), ("query", types)] {
+            let empty = try scene.gateway.post("/v1/\(target)?timeout=50", body)
+            #expect(empty.status == 200 && empty.text == #"{"responses":[],"reason":"timeout"}"#, "\(target)")
+            let few = try scene.gateway.post("/v1/\(target)?timeout=50&min=1", body)
+            #expect(few.status == 504 && few.problem == "no-answer" && few.text.contains("0 responses"), "\(target)")
         }
-        let query = try scene.gateway.post("/v1/query?timeout=50", #"{"coreTypes":["Task"]}"#)
-        #expect(query.status == 200 && query.text == #"{"responses":[],"reason":"timeout"}"#)
+    }
+
+    @Test func fewerAnswersThanTheMinimumAreAProblem() throws {
+        let scene = try Scene()
+        for (minimum, status) in [(1, 200), (2, 504)] {
+            let path = "/v1/call/op\(minimum)?limit=0&timeout=1500&min=\(minimum)"
+            let question = try Question(scene, path, "{}", topic: "/CLL:op\(minimum)/")
+            try question.answer("RTN", from: "a", #"{"result":1}"#)
+            #expect(try question.client.readResponse().status == status)
+        }
+        for (query, reason) in [
+            ("min=3", "must not exceed limit"), ("min=-1", "whole number"), ("min=x", "whole number"),
+        ] {
+            let refused = try scene.gateway.post("/v1/discover?\(query)", #"{"coreTypes":["Task"]}"#)
+            #expect(refused.status == 400 && refused.text.contains(reason), "\(refused.text)")
+        }
+        let stream = try scene.gateway.request(
+            "POST",
+            "/v1/discover?min=1",
+            headers: [("Content-Type", "application/json"), ("Accept", "application/x-ndjson")],
+            body: #"{"coreTypes":["Task"]}"#
+        )
+        #expect(stream.status == 400 && stream.text.contains("NDJSON"))
     }
 
     @Test func timeoutReturnsEarlierAnswers() throws {
@@ -116,7 +140,7 @@ import Testing
         let awaited = asked.replacing(#""name":"other""#, with: #""name":"awaited""#)
         let until = "%7B%22and%22:[[%22name%22,[%22Equals%22,%22awaited%22]]]%7D"
         let body =
-            event == "update" ? #"{"object":\#(asked)}"# : #"{"objectTypes":["com.example.Job"],"n":"\#(answer)"}"#
+            event == "update" ? #"{"object":\#(asked)}"# : #"{"objectTypes":["com.example.Job"]}"#
         let question = try Question(scene, "/v1/\(event)?limit=0&timeout=20000&until=\(until)", body, topic: topic)
         for (agent, object) in [("a", asked), ("b", awaited)] {
             try question.answer(

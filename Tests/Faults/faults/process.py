@@ -158,7 +158,7 @@ def sigterm(fault):
                 streams.append(client)
         for number in range(PENDING):
             client = stack.enter_context(Client(port, f"127.0.0.{2 + number % 200}"))
-            client.send(request("POST", "/v1/call/com.example.faults.nobody?timeout=60s", {}))
+            client.send(request("POST", "/v1/call/com.example.faults.nobody?timeout=60s&min=1", {}))
             calls.append(client)
         status = lambda: fault.ask("GET", "/v1/status")[1]  # noqa: E731
         fault.wait("all streams are open", lambda: status()["streams"]["subscriptions"] >= STREAMS, 30)
