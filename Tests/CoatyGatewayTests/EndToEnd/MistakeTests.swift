@@ -46,7 +46,7 @@ import Yams
         let lamp = #"{"coreType":"CoatyObject","objectType":"t","objectId":"lamp 1","name":"n"}"#
         try scene.agent.publish("coaty/3/-/ADV:CoatyObject/agent", #"{"object":\#(lamp)}"#)
         try waitUntil("the object is registered") { try gateway.request("GET", "/v1/objects/lamp%201").status == 200 }
-        #expect(try gateway.post("/v1/update?timeout=50ms", #"{"object":\#(lamp)}"#).problem == "no-answer")
+        #expect(try gateway.post("/v1/update?timeout=50ms&min=1", #"{"object":\#(lamp)}"#).problem == "no-answer")
         #expect(try gateway.post("/v1/discover?timeout=50ms", #"{"objectId":"lamp 1"}"#).status == 200)
         #expect(try gateway.post("/v1/deadvertise", #"{"objectIds":["lamp 1"]}"#).status == 202)
         #expect(try gateway.post("/v1/advertise", #"{"object":\#(lamp)}"#).status == 400)
@@ -58,6 +58,20 @@ import Yams
         let results = try gateway.post("/v1/batch", batch).json?["results"] as? [[String: Any]]
         #expect(results?.map { $0["status"] as? Int } == [400, 202])
         #expect(results?.first?["pointer"] as? String == "/data/object/objectId")
+    }
+
+    /// RFC 9562, section 4: UUIDs are read without regard to case. On the wire, they stay as they were.
+    @Test func uuidsOfObjectsAreFoundInAnotherCase() throws {
+        let scene = try Scene()
+        for id in ["5b1c1b1e-4c4b-4d0e-9d5a-0d4f1b1c1b1e", "5B1C1B1E-4C4B-4D0E-9D5A-0D4F1B1C1B1F"] {
+            let lamp = #"{"coreType":"CoatyObject","objectType":"t","objectId":"\#(id)","name":"n"}"#
+            try scene.agent.publish("coaty/3/-/ADV:CoatyObject/agent", #"{"object":\#(lamp)}"#)
+            for spelling in [id, id.lowercased(), id.uppercased()] {
+                try waitUntil("\(spelling) is found") {
+                    try scene.gateway.request("GET", "/v1/objects/\(spelling)").text.contains(#""objectId":"\#(id)""#)
+                }
+            }
+        }
     }
 
     @Test func foreignQueryParametersAreIgnored() throws {

@@ -57,7 +57,7 @@ struct ReadObject: Operation {
         Problems.notFound(detail: "No object with this id was advertised or discovered, or it has left the network.")
     }
 
-    func resolve(in network: Network) -> AliveObject? { network.objects.object(id) }
+    func resolve(in network: Network) -> AliveObject? { id.spellings.lazy.compactMap(network.objects.object).first }
 
     func claims(on target: AliveObject, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
         [target.request(.read, .objects)]

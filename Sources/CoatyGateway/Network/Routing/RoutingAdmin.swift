@@ -60,9 +60,13 @@ final class RoutingAdmin {
     /// Returns whether a context is known.
     nonisolated func isKnown(_ id: CoatyUUID) -> Bool { router(id) != nil || directory.contains(id) }
 
+    /// Returns the id of the known context that a client means; the same id if there is none.
+    nonisolated func known(_ id: CoatyUUID) -> CoatyUUID { id.spellings.first(where: isKnown) ?? id }
+
     /// Returns the name of a context, which never changes; nil if the context is unknown.
     nonisolated func contextName(_ id: CoatyUUID) -> WireName? {
-        routers.first { $0.id == id }?.name ?? directory.json(id)?["name"]?.string.map { WireName($0) }
+        let id = known(id)
+        return routers.first { $0.id == id }?.name ?? directory.json(id)?["name"]?.string.map { WireName($0) }
     }
 
     // MARK: - Reading
@@ -72,7 +76,8 @@ final class RoutingAdmin {
     }
 
     func snapshot(_ id: CoatyUUID) throws(Failure) -> Snapshot {
-        guard let snapshot = router(id).flatMap(snapshot) ?? directory.entry(id).map(snapshot) else {
+        let found = known(id)
+        guard let snapshot = router(found).flatMap(snapshot) ?? directory.entry(found).map(snapshot) else {
             throw .notFound("There is no IO context \(id).")
         }
         return snapshot
@@ -104,7 +109,7 @@ final class RoutingAdmin {
     }
 
     func hosted(_ id: CoatyUUID) throws(Failure) -> HostedRouter {
-        guard let router = router(id) else {
+        guard let router = router(known(id)) else {
             throw .notFound("This gateway does not route an IO context \(id).")
         }
         return router
@@ -114,6 +119,7 @@ final class RoutingAdmin {
     ///
     /// - Returns: a function that ends the observation; nil if there is no such context.
     func watch(_ id: CoatyUUID, _ handler: @escaping RoutingFeed.Handler) -> (@Sendable () -> Void)? {
+        let id = known(id)
         guard let router = router(id) else { return directory.watch(id, handler) }
         return feed.watch(id, from: router.associations, handler)
     }
@@ -131,6 +137,7 @@ final class RoutingAdmin {
         ifMatch: IfMatch?,
         timeout: Int
     ) async throws -> (context: JSONView, changes: IoAssociationChanges?) {
+        let id = known(id)
         guard let cluster, router(id) != nil else {
             return try await updateHere(id, change, ifMatch: ifMatch, timeout: timeout)
         }
@@ -183,6 +190,7 @@ final class RoutingAdmin {
         _ rules: [IoAssociationRule],
         ifMatch: IfMatch?
     ) async throws -> (text: [UInt8], changes: IoAssociationChanges) {
+        let id = known(id)
         guard let cluster, router(id) != nil else { return try await replaceRulesHere(id, rules, ifMatch: ifMatch) }
         return try await cluster.make(
             RoutingChange(id: id, content: .rules(rules), ifMatch: ifMatch, timeout: Self.rulesTimeout)
@@ -240,7 +248,7 @@ final class RoutingAdmin {
     ) async throws -> IoAssociationChanges {
         let router = try hosted(id)
         let object = try context.map { view in
-            try event(id, .put(view), router.ioContextJSON).data.object as? IoContext
+            try event(known(id), .put(view), router.ioContextJSON).data.object as? IoContext
         }
         return try await router.preview(ioContext: object ?? nil, rules: rules)
     }
@@ -251,6 +259,8 @@ final class RoutingAdmin {
     /// Explains why a source and an actor of a hosted context are associated or not.
     func explain(_ id: CoatyUUID, source: CoatyUUID, actor: CoatyUUID) throws(Failure) -> IoAssociationExplanation {
         let router = try hosted(id)
+        let source = source.spellings.first { router.ioSource($0) != nil } ?? source
+        let actor = actor.spellings.first { router.ioActor($0) != nil } ?? actor
         guard let explanation = router.explain(ioSourceId: source, ioActorId: actor) else {
             let missing = router.ioSource(source) == nil ? "IO source \(source)" : "IO actor \(actor)"
             throw .notFound("The context has no \(missing).")
