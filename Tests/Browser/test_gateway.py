@@ -1,12 +1,16 @@
 """The counters and slow consumers in the view Gateway."""
 
 import json
+import re
 import socket
 
 import websocket
 
 from browser import ConsoleCase
 from stack import PATIENCE
+
+# Events per second.
+RATE = 100
 
 
 def slow_consumer(gateway, identifier, **what):
@@ -45,6 +49,38 @@ class GatewayTests(ConsoleCase):
         return parseInt(text(term.nextElementSibling).replaceAll(",", "")) >= arguments[0]
         """
         browser.wait("three more are published", script, published + 3)
+
+    def test_peak_is_not_above_the_rate_when_the_view_is_opened_late(self):
+        browser = self.browser
+        self.open("feed")
+        load = self.stack.load(self.broker, RATE, 60)
+        try:
+            browser.wait_for_row("Temperature of the hall")
+            # The view opens with the status of almost a second ago, just before the next one arrives.
+            browser.js(
+                """
+                const { fetch } = window
+                window.fetch = async (...request) => {
+                  const answer = await fetch(...request)
+                  if (String(request[0].url ?? request[0]).endsWith("v1/status")) {
+                    window.fetch = fetch
+                    setTimeout(() => document.querySelector('nav a[href="#gateway"]').click(), 900)
+                  }
+                  return answer
+                }
+                """
+            )
+            script = """
+            const card = all(".rate").find((card) => nameOf(card) === "Received from the broker")
+            const points = card?.querySelector("path.spark-line").getAttribute("d").split("L").length
+            return points > 3 ? text(card.querySelector(":scope > p:last-of-type")) : null
+            """
+            peak = browser.wait("three rates", script)
+            value = float(re.fullmatch(r"Peak ([\d.,]+) /s", peak)[1].replace(",", ""))
+            # Other events are the heartbeats of the session. A busy machine sends the events late, and then more of them.
+            self.assertLess(value, 3 * RATE)
+        finally:
+            load.end()
 
     def test_slow_consumer_is_listed(self):
         client = slow_consumer(self.gateway, "sleepy", event="channel", channelId="load")

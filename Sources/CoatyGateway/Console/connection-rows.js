@@ -1,7 +1,7 @@
 // The rows of the table of connections. Pure.
 
 import { count, duration, line } from "./dom.js"
-import { rateText } from "./rates.js"
+import { minimumStep, rateText } from "./rates.js"
 
 /** The time over which a rate is measured, in milliseconds. */
 const rateTime = 10_000
@@ -27,8 +27,8 @@ export class ConnectionRates {
   /** Returns the events per second over about the last ten seconds; null if not known yet. */
   of({ id, opened }) {
     const samples = this.#samples.get(`${id} ${opened}`) ?? []
-    if (samples.length < 2) return null
     const [first, last] = [samples[0], samples.at(-1)]
+    if (samples.length < 2 || last.time < first.time + minimumStep) return null
     return (last.delivered - first.delivered) * 1000 / (last.time - first.time)
   }
 }

@@ -113,7 +113,7 @@ class GatewayView {
     // Rates are also measured while the view is hidden.
     if (status !== undefined && status !== this.#status) {
       this.#status = status
-      this.#time = performance.now()
+      this.#time = this.#app.status.time
       this.#rates.take(this.#time, status.started, series(status))
     }
     if (this.#timer !== undefined) this.#draw()

@@ -6,6 +6,9 @@ export const span = 120_000
 /** Maximum milliseconds between two samples. There is no rate between samples that are further apart. */
 export const maximumStep = 5000
 
+/** Minimum milliseconds between two samples that are compared. Over less time, one event more or less is a high rate. */
+export const minimumStep = 500
+
 /** Maximum number of samples. */
 const maximumSamples = 240
 
@@ -36,7 +39,7 @@ export class Rates {
   #started
 
   /**
-   * Takes a sample.
+   * Takes a sample, unless it is too close to the last one.
    *
    * @param {number} time when it was received, in milliseconds of a monotonic clock
    * @param {number} started when the gateway was started; samples of an earlier start are removed
@@ -45,7 +48,7 @@ export class Rates {
   take(time, started, counters) {
     if (started !== this.#started) this.#samples = []
     this.#started = started
-    if (this.#samples.length > 0 && time <= this.#samples.at(-1).time) return
+    if (time < this.#samples.at(-1)?.time + minimumStep) return
     this.#samples.push({ time, counters })
     // One sample older than the span is kept: the rate at the second sample needs it.
     while (this.#samples.length > maximumSamples || this.#samples[1]?.time < time - span) this.#samples.shift()
@@ -99,7 +102,7 @@ export class ClientRates {
     const first = this.#samples.find(({ clients }) => clients.has(name))
     const growth = clients.get(name)[counter] - first.clients.get(name)[counter]
     // The gateway may have removed the client's account: the counters then start at 0 again.
-    return time === first.time || growth < 0 ? null : growth * 1000 / (time - first.time)
+    return time < first.time + minimumStep || growth < 0 ? null : growth * 1000 / (time - first.time)
   }
 }
 

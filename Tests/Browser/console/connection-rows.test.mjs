@@ -12,6 +12,9 @@ test("a rate covers the last ten seconds", () => {
   const rate = (more) => rates.of(connection(more))
   rates.take(0, [connection()])
   assert.equal(rate(), null)
+  // The list is requested again when the view is shown, and after a disconnect.
+  rates.take(100, [connection({ delivered: 1 })])
+  assert.equal(rate(), null)
   rates.take(2000, [connection({ delivered: 10 })])
   assert.equal(rate(), 5)
   for (let time = 4000; time <= 30_000; time += 2000) rates.take(time, [connection({ delivered: 10 })])

@@ -2,7 +2,7 @@ import assert from "node:assert/strict"
 import { test } from "node:test"
 import { bytes, steps } from "../../../Sources/CoatyGateway/Console/gateway-clients.js"
 import { reloadText, rows } from "../../../Sources/CoatyGateway/Console/gateway-parts.js"
-import { ClientRates, Rates, maximumStep, quantile, rateText, span } from "../../../Sources/CoatyGateway/Console/rates.js"
+import { ClientRates, Rates, maximumStep, minimumStep, quantile, rateText, span } from "../../../Sources/CoatyGateway/Console/rates.js"
 import { runs, scaleEnd } from "../../../Sources/CoatyGateway/Console/sparkline.js"
 
 const of = (rates) => rates.of("delivered").map(({ rate }) => rate)
@@ -26,6 +26,19 @@ test("an interval without requests has no rate", () => {
   rates.take(maximumStep + 1, 1, { delivered: 50 })
   rates.take(maximumStep + 1001, 1, { delivered: 60 })
   assert.deepEqual(of(rates), [null, 10])
+})
+
+test("samples that are close together are not compared", () => {
+  const rates = new Rates()
+  rates.take(0, 1, { delivered: 0 })
+  rates.take(1000, 1, { delivered: 20 })
+  rates.take(1000 + minimumStep - 1, 1, { delivered: 40 })
+  rates.take(2000, 1, { delivered: 40 })
+  assert.deepEqual(of(rates), [20, 20])
+  const clients = new ClientRates()
+  clients.take(0, 1, [{ client: "a", work: 0 }])
+  clients.take(minimumStep - 1, 1, [{ client: "a", work: 20 }])
+  assert.equal(clients.of("a", "work"), null)
 })
 
 test("counters of different starts are not compared", () => {
