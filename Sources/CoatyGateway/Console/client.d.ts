@@ -180,7 +180,7 @@ export type Request =
   | { event: "call"; operation: string; data: object }
 
 export interface RequestOptions {
-  /** How long to wait for responses: 2 s by default. */
+  /** How long to wait for responses, and for the connection if the client is not online: 2 s by default. */
   timeout?: Duration
   /** Number of responses to wait for: 1 by default, 0 for all until the timeout. */
   limit?: number
@@ -368,7 +368,10 @@ export class CoatyClient extends EventTarget {
   /** Subscribes to events. The client does not need to be online, and the subscription survives reconnects. */
   subscribe(what: Observation, options?: SubscribeOptions & Abortable): Subscription
 
-  /** Sends a request. It ends with the connection, and is refused while the client is not online. */
+  /**
+   * Sends a request, now or when the client is online. The time limit includes this wait; if it ends first, the loop and `all` throw
+   * `offline`. A request ends with the connection on which it was sent.
+   */
   request(what: Request, options?: RequestOptions & Abortable): Responses
 
   /**

@@ -16,7 +16,7 @@ const maximumResponseBytes = 16 * 1024 * 1024
 const maximumStreams = 256
 /** Maximum number of publications and answers that the gateway has not acknowledged yet. More are refused. */
 const maximumUnacknowledged = 10_000
-/** Maximum bytes queued for the network. Beyond it publications, answers and requests are refused. */
+/** Maximum bytes queued for the network. Beyond it publications, answers and requests are refused, also requests that wait. */
 const maximumUnsentBytes = 8 * 1024 * 1024
 
 /** Milliseconds before the first attempt to reconnect; the delay doubles up to the longest one. */
@@ -58,6 +58,8 @@ const renewalMargin = 5_000
 const shortestRenewal = 2_000
 /** The longest time that a timer can have. */
 const longestTimer = 2 ** 31 - 1
+/** The gateway's time limit of a request without `timeout`, in milliseconds. */
+const usualTimeout = 2_000
 
 /** Whether a new connection would end in the same way. */
 const isFinal = (/** @type {number} */ code) => code >= 4500 && code <= 4999
@@ -105,7 +107,7 @@ export class GatewayError extends Error {
 const ownProblem = (name, title, detail) =>
   new GatewayError({ type: `urn:coaty-client:problem:${name}`, title, status: 0, detail })
 
-const offline = () => ownProblem("offline", "Offline", "The client is not online.")
+const offline = (detail = "The client is not online.") => ownProblem("offline", "Offline", detail)
 const closed = () => ownProblem("closed", "Closed", "The client has been closed.")
 const refused = (/** @type {string} */ why) =>
   ownProblem("refused", "Refused", `The gateway has closed the connection (${why}). A new connection would end in the same way.`)
@@ -185,6 +187,17 @@ async function current(token, timeout = usualAttempt, signal) {
   const value = typeof token === "function" ? await within((async () => token())(), timeout, "The token function", signal) : token
   if (value === undefined || typeof value === "string") return value
   throw new TypeError("A token is a string")
+}
+
+/**
+ * Returns the time limit of a request in milliseconds; undefined if it is not one, which the gateway refuses.
+ *
+ * @param {import("./client.js").Duration | undefined} timeout
+ */
+function timeLimit(timeout = usualTimeout) {
+  const [, digits, unit] = /^(\d+)(m?s)$/.exec(String(timeout)) ?? []
+  const limit = typeof timeout === "number" ? timeout : Number(digits) * (unit === "s" ? 1000 : 1)
+  return limit >= 1 && limit <= longestTimer ? limit : undefined
 }
 
 /** Returns the milliseconds until the next attempt to connect: random between half of the current delay and all of it. */
@@ -368,8 +381,11 @@ class Stream {
 
   /** @param {object} members the members of the frame that begins it */
   constructor(members) {
-    // A copy, because it is sent again after a reconnect; values that JSON cannot represent throw here.
-    this.members = parseExact(stringifyExact(members))
+    // A copy, because it is sent later, or again after a reconnect; values that JSON cannot represent throw here.
+    const text = stringifyExact(members)
+    this.members = parseExact(text)
+    /** Approximate bytes of the frame that begins it. */
+    this.size = text.length
   }
 
   get isOver() {
@@ -549,15 +565,41 @@ class EventStream extends Stream {
   disconnected() {}
 }
 
-/** A request. It ends with its connection. */
+/** A request. It waits until the client is online, as long as its time limit, and ends with the connection on which it was sent. */
 class ResponseStream extends Stream {
-  /** Number of checks since it was sent; undefined once the gateway has acknowledged it. */
-  checks = /** @type {number | undefined} */ (0)
+  /** Number of checks since it was sent; undefined before, and once the gateway has acknowledged it. */
+  checks = /** @type {number | undefined} */ (undefined)
   /** Whether the gateway withheld responses. */
   isFiltered = false
+  isSent = false
+  /** @type {Timer | undefined} */
+  #waitTimer
+  #began = performance.now()
+
+  /** Ends it if it is not sent within its time limit. */
+  wait() {
+    const limit = timeLimit(this.members.timeout) ?? usualTimeout
+    const detail = `The client was not online within the ${limit} ms of the request, which was not sent.`
+    this.#waitTimer = new Timer(() => this.end("error", { error: offline(detail) }), limit)
+  }
 
   beginning() {
-    return { ...this.members, op: "request" }
+    this.isSent = true
+    this.checks = 0
+    const limit = this.#waitTimer && timeLimit(this.members.timeout)
+    this.#waitTimer?.cancel()
+    // The rest of its time.
+    const timeout = limit && Math.max(1, Math.round(limit - (performance.now() - this.#began)))
+    return { ...this.members, ...(timeout && { timeout }), op: "request" }
+  }
+
+  /**
+   * @param {string} reason
+   * @param {{isWish?: boolean, error?: any}} [how]
+   */
+  end(reason, how) {
+    this.#waitTimer?.cancel()
+    super.end(reason, how)
   }
 
   ending() {
@@ -593,7 +635,7 @@ class ResponseStream extends Stream {
   }
 
   disconnected() {
-    this.end("disconnected")
+    if (this.isSent) this.end("disconnected")
   }
 }
 
@@ -820,7 +862,7 @@ export class CoatyClient extends EventTarget {
    */
   request(what, { signal, ...options } = {}) {
     const stream = new ResponseStream({ ...what, ...options })
-    this.#open(stream, signal, this.#refusal())
+    this.#open(stream, signal, this.#state === "closed" ? this.#whyClosed() : this.#excess(stream.size))
     return new Responses(stream)
   }
 
@@ -869,8 +911,21 @@ export class CoatyClient extends EventTarget {
   /** Returns why nothing can be sent now; undefined if it can. */
   #refusal() {
     if (this.#state === "closed") return this.#whyClosed()
-    if (this.#state !== "online") return offline()
-    if ((this.#socket?.bufferedAmount ?? 0) > maximumUnsentBytes) return busy("Too many bytes are queued for the network.")
+    return this.#state === "online" ? this.#excess() : offline()
+  }
+
+  /**
+   * Returns a refusal if too many bytes are queued for the network.
+   *
+   * @param {number} [size] bytes of a request, which waits if the client is not online
+   */
+  #excess(size = 0) {
+    let queued = this.#socket?.bufferedAmount ?? 0
+    if (this.#state !== "online") {
+      queued += size
+      for (const stream of this.#streams.values()) if (stream instanceof ResponseStream && !stream.isSent) queued += stream.size
+    }
+    if (queued > maximumUnsentBytes) return busy("Too many bytes are queued for the network.")
   }
 
   /** @param {any} frame */
@@ -914,10 +969,13 @@ export class CoatyClient extends EventTarget {
       signal?.removeEventListener("abort", abort)
       this.#streams.delete(id)
       // The gateway replies to this too; the reply is ignored.
-      if (this.#isOpen && (isWish || stream.reason === "overflow")) this.#send({ ...stream.ending(), id })
+      const isSent = stream instanceof ResponseStream ? stream.isSent : this.#isOpen
+      if (isSent && (isWish || stream.reason === "overflow")) this.#send({ ...stream.ending(), id })
     }
     this.#streams.set(id, stream)
-    if (this.#isOpen) this.#send({ ...stream.beginning(), id })
+    // A request waits for the identity, too.
+    if (stream instanceof ResponseStream ? this.#state === "online" : this.#isOpen) this.#send({ ...stream.beginning(), id })
+    else if (stream instanceof ResponseStream) stream.wait()
   }
 
   #newId() {
@@ -1067,13 +1125,19 @@ export class CoatyClient extends EventTarget {
     }
   }
 
-  /** Sends all subscriptions on the new connection. */
+  /** Sends all subscriptions on the new connection, and with the identity the requests that wait. */
   #begin() {
+    const send = (/** @type {boolean} */ areRequests) => {
+      for (const [id, stream] of this.#streams) {
+        if (stream instanceof ResponseStream === areRequests) this.#send({ ...stream.beginning(), id })
+      }
+    }
     if (!this.#isOpen) {
       this.#isOpen = true
-      for (const [id, stream] of this.#streams) this.#send({ ...stream.beginning(), id })
+      send(false)
     }
     if (this.#state === "online" || (this.#wantedIdentity && !this.#identity)) return
+    send(true)
     this.#whenOnline.resolve(undefined)
     this.#change("online")
   }

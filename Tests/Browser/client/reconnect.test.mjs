@@ -105,7 +105,8 @@ test("After a gateway restart, the client restores its identity and subscription
   assert.equal(client.identity, undefined)
   const offline = { type: "urn:coaty-client:problem:offline", status: 0 }
   await assert.rejects(client.publish({ ...channel, data: { object: object() } }), offline)
-  await assert.rejects(client.request({ event: "discover", data: { coreTypes: ["Identity"] } }).all(), offline)
+  const discover = client.request({ event: "discover", data: { coreTypes: ["Identity"] } }, { timeout: "100ms" })
+  await assert.rejects(within(discover.all(), "end"), offline)
 
   await gateway.start()
   await within(client.online(), "connection")
