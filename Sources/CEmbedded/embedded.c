@@ -44,6 +44,9 @@ static const EmbeddedFile console[] = {
     {"app.js", (const char[]){
 #embed "../CoatyGateway/Console/app.js" suffix(, 0) if_empty(0)
     }},
+    {"away.js", (const char[]){
+#embed "../CoatyGateway/Console/away.js" suffix(, 0) if_empty(0)
+    }},
     {"client-code.js", (const char[]){
 #embed "../CoatyGateway/Console/client-code.js" suffix(, 0) if_empty(0)
     }},

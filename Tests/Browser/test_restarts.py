@@ -50,6 +50,49 @@ class RestartTests(ConsoleCase):
         self.browser.wait_for_row("After the broker came back")
         agent.stop()
 
+    def colors(self):
+        """Returns the colors of the visible texts of the current view."""
+        script = """
+        const texts = [...shown().querySelectorAll("*")].filter((element) => isSeen(element) && !/^(BUTTON|INPUT|SELECT|OPTION|CODE)$/.test(element.tagName)
+          && [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim() !== ""))
+        return [...new Set(texts.map((element) => getComputedStyle(element).color))]
+        """
+        return self.browser.js(script)
+
+    def test_views_show_nothing_as_present_while_the_gateway_is_away(self):
+        browser = self.browser
+        banner = """return all("#banner").map(text)[0] ?? ''"""
+        self.gateway.advertise("Known before", temperature=20)
+        browser.wait_for_row("Known before")
+        self.assertEqual(browser.js(banner), "")
+        self.assertIn("per second", browser.find(".pane-footer").text)
+        browser.go("Agents & objects")
+        browser.choose_objects()
+        browser.wait_for_row("Known before", "Alive")
+        browser.go("Gateway")
+        browser.wait("a rate", """return all(".rate-now").some((rate) => /\d/.test(text(rate)))""")
+        self.assertGreater(len(self.colors()), 2)
+        self.gateway.kill()
+        text = browser.wait("the banner", banner)
+        self.assertRegex(text, r"^The connection to the gateway was lost at \d\d:\d\d:\d\d\. The page keeps trying")
+        browser.wait("no rate is shown as present", """return all(".rate-now").every((rate) => !/\d/.test(text(rate)))""")
+        self.assertEqual(len(self.colors()), 1, self.colors())
+        for view in ("Live feed", "Agents & objects", "IO routing"):
+            browser.go(view)
+            browser.wait("no color", "return document.querySelector('main').dataset.stale === 'gateway'")
+            self.assertEqual(len(self.colors()), 1, f"{view}: {self.colors()}")
+        browser.go("Live feed")
+        browser.wait("no rate", "return !text(all('.pane-footer')[0]).includes('per second')")
+        self.gateway.start()
+        browser.wait_for_connection()
+        browser.wait("no banner", "return all('#banner').length === 0")
+        self.assertGreater(len(self.colors()), 1)
+        self.broker.kill()
+        text = browser.wait("the banner", banner)
+        self.assertRegex(text, r"^The gateway is not connected to its broker\. Agents, objects and values are those of ")
+        self.broker.start()
+        browser.wait("no banner", "return all('#banner').length === 0")
+
     def test_alive_is_correct_after_both_restarts(self):
         self.open("alive")
         agent = self.stack.agent(self.broker)

@@ -49,7 +49,7 @@ function explainFed(name, sources, associated, measure) {
   const reasons = associated.slice(0, maximumReasons).map(({ id, rate }) => {
     const measured = measure(id, rate)
     const agreed = rate === undefined ? "no rate agreed" : `agreed ${rateText(rate)}`
-    return { isFed: measured !== undefined && !measured.isSilent, text: `${agreed}, measured: ${measuredText(measured)}.`, names: [nameOf(id)] }
+    return { isFed: measured?.isSilent === false, text: `${agreed}, measured: ${measuredText(measured)}.`, names: [nameOf(id)] }
   })
   const isFed = reasons.some(({ isFed }) => isFed)
   const from = plural(associated.length, "source")

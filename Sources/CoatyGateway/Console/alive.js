@@ -61,7 +61,7 @@ class Alive {
       changed: () => this.#request(),
     })
     this.#list = this.#ui.list
-    this.#detail = new ObjectDetail(this.#list.detail, { names: app.names, open: (id) => this.#open(id), close: () => this.#close() })
+    this.#detail = new ObjectDetail(this.#list.detail, { names: app.names, away: app.away, open: (id) => this.#open(id), close: () => this.#close() })
     app.names.addEventListener("change", () => this.#request())
     setInterval(() => {
       this.#objects.forget(Date.now())
@@ -234,12 +234,12 @@ class Alive {
       : line(changes.map(({ property, before, after }) => `${line(property, 60)}: ${shown(before)} → ${shown(after)}`).join(", "))
     const about = isAgent(entry) ? [line(id), plural(this.#owned.get(id) ?? 0, "object")] : [line(object.objectType, 100), this.#app.names.of(owner)]
     const uncut = { 2: isAgent(entry) ? undefined : this.#app.names.uncut(owner) }
-    return { cells: [name, ...about, change, "", ago(changed)], uncut, isDimmed: state === "gone", drawPicture: (cell) => this.#drawPicture(cell, id) }
+    return { cells: [name, ...about, change, "", ago(changed)], uncut, isDimmed: state === "gone", drawPicture: (cell) => this.#drawPicture(cell, entry) }
   }
 
   /** Draws the chart of the object's first series: the numeric property that changed first. */
-  #drawPicture(cell, id) {
-    const [series] = this.#objects.histories.of(id)
+  #drawPicture(cell, entry) {
+    const [series] = this.#objects.histories.of(entry.id)
     let picture = this.#pictures.get(cell)
     if (picture === undefined) {
       if (series === undefined) return
@@ -248,7 +248,7 @@ class Alive {
       cell.append(picture.element)
     }
     picture.element.toggleAttribute("hidden", series === undefined)
-    if (series !== undefined) picture.draw(series[1], Date.now())
+    if (series !== undefined) picture.draw(series[1], Date.now(), entry.state === "gone" ? entry.changed : this.#app.away.since)
   }
 
   /** Explains why nothing is shown. */

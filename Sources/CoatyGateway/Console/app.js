@@ -2,6 +2,7 @@
 
 import { CoatyClient } from "../client.js"
 import { Address } from "./address.js"
+import { Away } from "./away.js"
 import { KnownOperations } from "./known-operations.js"
 import { showNamespace } from "./namespaces.js"
 import { Names } from "./names.js"
@@ -55,6 +56,7 @@ window.addEventListener("pagehide", ({ persisted }) => { if (persisted) client.c
 window.addEventListener("pageshow", ({ persisted }) => { if (persisted) location.reload() })
 
 const address = new Address()
+const status = new Status(client, rest, access.may("read", "status"))
 
 /** The services of all views. */
 const app = {
@@ -67,7 +69,9 @@ const app = {
   /** Known operations: views note the operations that they see. */
   operations: new KnownOperations(),
   /** The latest `GET v1/status`. */
-  status: new Status(client, rest, access.may("read", "status")),
+  status,
+  /** Until when values are known while the gateway or its broker is away. */
+  away: new Away(client, status, main, document.getElementById("banner")),
   rest,
   signOut,
   announce,

@@ -380,8 +380,9 @@ class Feed {
     if (reason) return `${isPaused ? "Paused" : "Held while you point at it"}. ${sinceText(this.#timeline.missed())}`
     const rate = this.#rate.value
     const perSecond = rate >= 10 ? count(Math.round(rate)) : rate.toFixed(rate > 0 ? 1 : 0)
+    const rateText = this.#app.away.since === undefined ? ` · ${perSecond} per second` : ""
     const droppedText = dropped > 0 ? ` · ${count(dropped)} dropped` : ""
-    return `${plural(events, "event")}${droppedText} · ${perSecond} per second · the latest ${count(kept)} are kept`
+    return `${plural(events, "event")}${droppedText}${rateText} · the latest ${count(kept)} are kept`
   }
 
   /** Explains why nothing is shown. */

@@ -141,8 +141,10 @@ class GatewayView {
     const { notice } = this.#ui
     const age = this.#status === undefined ? Infinity : performance.now() - this.#time
     const isAway = age > patience
-    setHidden(notice, !isAway)
-    if (isAway) {
+    // The banner shows a lost connection.
+    const isReported = isAway && this.#app.client.state === "online"
+    setHidden(notice, !isReported)
+    if (isReported) {
       setText(notice, this.#status === undefined ? "The gateway has not answered yet. The page keeps trying."
         : `The gateway does not answer. The page keeps trying; the values shown are ${duration(age / 1000)} old.`)
     }

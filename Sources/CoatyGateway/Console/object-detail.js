@@ -15,15 +15,17 @@ export class ObjectDetail {
   #entry
   #owned = ""
   #names
+  #away
   #open
   #ui
 
   /**
    * @param {HTMLElement} aside the element that contains it
-   * @param {{ names: any, open: (id: string) => void, close: () => void }} on
+   * @param {{ names: any, away: any, open: (id: string) => void, close: () => void }} on
    */
-  constructor(aside, { names, open, close }) {
+  constructor(aside, { names, away, open, close }) {
     this.#names = names
+    this.#away = away
     this.#open = open
     this.#ui = build(aside, close, () => this.#entry)
   }
@@ -50,7 +52,7 @@ export class ObjectDetail {
     setText(ui.owner, this.#names.full(entry.owner))
     this.#showOwned(owned)
     setHidden(ui.values, series.length === 0)
-    ui.plots.draw(series, Date.now(), entry.state === "gone" ? entry.changed : undefined)
+    ui.plots.draw(series, Date.now(), entry.state === "gone" ? entry.changed : this.#away.since)
     if (entry === this.#entry) return
     this.#entry = entry
     const { object, changes } = entry

@@ -66,7 +66,7 @@ export class ValuePlot {
     setText(ui.end, numberText(scale.end))
     setText(ui.since, `${duration(time / 1000)} ago`)
     setText(ui.range, `${numberText(low)} to ${numberText(high)}`)
-    const label = `${this.#name} in the last ${duration(time / 1000)}: from ${numberText(low)} to ${numberText(high)}, now ${numberText(last)}`
+    const label = `${this.#name} in the last ${duration(time / 1000)}: from ${numberText(low)} to ${numberText(high)}, ${until < now ? "last" : "now"} ${numberText(last)}`
     if (this.#curve.element.getAttribute("aria-label") !== label) this.#curve.element.setAttribute("aria-label", label)
   }
 }
@@ -83,9 +83,10 @@ export class SmallPlot {
     return this.#curve.element
   }
 
-  draw(points, now) {
+  /** Draws points as `ValuePlot.draw`. */
+  draw(points, now, until = now) {
     const { low, high } = summary(points) ?? { low: 0, high: 0 }
-    this.#curve.draw(stairs(points, now), now, scaleOf(low, high), timeOf(points, now))
+    this.#curve.draw(stairs(points, until), now, scaleOf(low, high), timeOf(points, now))
   }
 }
 

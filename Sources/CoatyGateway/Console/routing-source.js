@@ -47,15 +47,16 @@ export class SourceCard {
    *
    * @param source `{ id, name, agreed, isAssociated, measured, last, series }`: `agreed` is the rate of its associations, null if
    *   they differ, undefined if there is none; `measured` is of `SourceRates.of`, `last` a text, `series` `[[name, points]]`
+   * @param {number} [until] the time until which values are known
    */
-  draw(source) {
+  draw(source, until) {
     setHidden(this.element, source === undefined)
     if (source === undefined) return
     const { id, name, agreed, isAssociated, measured, last, series } = source
     if (id !== this.#shown) this.#plots.clear()
     this.#shown = id
     setText(this.#heading, name)
-    this.#plots.draw(series.map(([member, points]) => [member === "" ? "Value" : member, points]), Date.now())
+    this.#plots.draw(series.map(([member, points]) => [member === "" ? "Value" : member, points]), Date.now(), until)
     setHidden(this.#none, series.length > 0)
     setText(this.#none, last === undefined ? "Values are plotted when they arrive." : "Its values are not numbers.")
     setText(this.#agreed, !isAssociated ? "not associated" : agreed === null ? "differs between actors" : rateText(agreed))

@@ -54,8 +54,8 @@ export class AssociationsTable {
     }
   }
 
-  /** Updates measured rates and plots. @param measure `(sourceId, rate)`, as of `SourceRates.of` @param pointsOf `(sourceId)` */
-  measure(measure, pointsOf) {
+  /** Updates measured rates and plots. @param measure `(sourceId, rate)`, as of `SourceRates.of` @param pointsOf `(sourceId)` @param {number} [until] the time until which values are known */
+  measure(measure, pointsOf, until) {
     const now = Date.now()
     for (const [sourceId, cells] of this.#cells) {
       const points = pointsOf(sourceId)
@@ -64,7 +64,7 @@ export class AssociationsTable {
         setText(measured, measuredText(rateNow))
         measured.classList.toggle("attention", rateNow?.isSilent === true)
         picture.element.toggleAttribute("hidden", points.length === 0)
-        picture.draw(points, now)
+        picture.draw(points, now, until)
       }
     }
   }

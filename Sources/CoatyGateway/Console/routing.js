@@ -58,6 +58,8 @@ class Routing {
   /** End the subscriptions of the view when it is hidden, and those of the chosen context. */
   #shown = new AbortController()
   #following = new AbortController()
+  /** Ends the subscription of values. */
+  #watching = new AbortController()
   #isFollowed = false
   /** Whether the last list contained the chosen context. Otherwise it is not requested. */
   #isListed = false
@@ -92,7 +94,7 @@ class Routing {
         this.#write(true)
       },
       onExplained: (explained) => this.#mark("explained", explained),
-      measure: (sourceId, rate) => this.#rates.of(sourceId, performance.now(), rate),
+      measure: (sourceId, rate) => this.#rateOf(sourceId, rate),
     })
     this.#rules = new Rules(app)
     this.#page = new RoutingPage(root, [this.#why, this.#editor, this.#rules], this.#source, this.#table, (id) => {
@@ -104,7 +106,10 @@ class Routing {
     app.names.addEventListener("change", () => this.#request())
     app.client.addEventListener("statechange", () => {
       this.#isListed = false
-      if (this.#isShown) this.#lists.hurry()
+      if (!this.#isShown) return
+      this.#lists.hurry()
+      if (app.client.state === "online") this.#watchValues()
+      else this.#unwatchValues()
     })
   }
 
@@ -113,8 +118,7 @@ class Routing {
     this.#shown = new AbortController()
     const { client, access } = this.#app
     const { signal } = this.#shown
-    const reportError = (about, beginning = "") => (error) =>
-      this.#page.say(about, "warn", error && beginning + (error.detail ?? error.message))
+    const reportError = (about) => (error) => this.#page.say(about, "warn", error && (error.detail ?? error.message))
     const context = () => this.#refreshes.request()
     const list = ({ op, change, data }) => {
       if (op === "event" && change === "removed" && data.object.objectId === this.#chosenId) this.#isListed = false
@@ -126,8 +130,7 @@ class Routing {
       observe(client, { ...what, coreType: "IoNode", fields: ["name"] }, signal, context, reportError("nodes"))
     }
     if (access.may("observe", "update")) observe(client, { event: "update", coreType: "IoContext" }, signal, context, reportError("updates"))
-    const take = (sourceId, data) => this.#takeValue(sourceId, data)
-    if (access.may("observe", "traffic")) watchValues(client, signal, take, reportError("values", "Values are not shown: "))
+    this.#watchValues()
     this.#lists.hurry()
     if (this.#chosenId) this.#follow()
     this.#measuring = setInterval(() => this.#measure(), measuringInterval)
@@ -137,10 +140,8 @@ class Routing {
     this.#isShown = this.#isListed = false
     this.#shown.abort()
     this.#following.abort()
-    this.#routes.follow([])
+    this.#unwatchValues()
     clearInterval(this.#measuring)
-    this.#histories.interrupt(Date.now())
-    this.#rates.clear()
     for (const work of [this.#lists, this.#refreshes, this.#drawing, this.#passing]) work.stop()
   }
 
@@ -299,7 +300,7 @@ class Routing {
     const sources = plan.points.filter(({ side }) => side === "sources")
     this.#drawnSources = new Set(sources.map(({ id }) => id))
     for (const id of this.#values.keys()) if (!this.#drawnSources.has(id)) this.#values.delete(id)
-    const mayRaw = this.#app.access.may("observe", "raw")
+    const mayRaw = this.#app.access.may("observe", "raw") && this.#app.client.state === "online"
     this.#routes.follow(mayRaw ? this.#nodes.flatMap((node) => node.sources).filter(({ id }) => this.#drawnSources.has(id)) : [])
     this.#showRoutes()
     this.#showValues(this.#values.keys())
@@ -317,6 +318,27 @@ class Routing {
   }
 
   // MARK: - Values
+
+  #watchValues() {
+    this.#watching.abort()
+    if (!this.#app.access.may("observe", "traffic")) return
+    this.#watching = new AbortController()
+    const report = (error) => this.#page.say("values", "warn", error && `Values are not shown: ${error.detail ?? error.message}`)
+    watchValues(this.#app.client, this.#watching.signal, (sourceId, data) => this.#takeValue(sourceId, data), report)
+  }
+
+  /** Ends the subscriptions of values. After a reconnect they start again: values that a resumed one gets would count as present. */
+  #unwatchValues() {
+    this.#watching.abort()
+    this.#routes.follow([])
+    this.#histories.interrupt(Date.now())
+    this.#rates.clear()
+  }
+
+  /** Returns the measured rate of a source, as of `SourceRates.of`; null while the gateway or its broker is away. */
+  #rateOf(sourceId, agreed) {
+    return this.#app.away.since === undefined ? this.#rates.of(sourceId, performance.now(), agreed) : null
+  }
 
   #takeValue(sourceId, data) {
     if (!this.#drawnSources.has(sourceId)) return
@@ -337,8 +359,9 @@ class Routing {
   /** Updates measured rates and plots. */
   #measure() {
     if (document.hidden) return
-    const measure = (id, rate) => this.#rates.of(id, performance.now(), rate)
-    this.#table.measure(measure, (id) => this.#histories.of(id)[0]?.[1] ?? [])
+    const { since: until } = this.#app.away
+    const measure = (id, rate) => this.#rateOf(id, rate)
+    this.#table.measure(measure, (id) => this.#histories.of(id)[0]?.[1] ?? [], until)
     const { sourceId: id } = this.#why.chosen
     if (id === undefined) return this.#source.draw(undefined)
     const agreed = this.#agreed.get(id)
@@ -346,7 +369,7 @@ class Routing {
     this.#source.draw({
       id, name: this.#nameOf(id), agreed, isAssociated: this.#agreed.has(id), measured: measure(id, agreed ?? undefined),
       last: value && valueText(value.data), series: this.#histories.of(id),
-    })
+    }, until)
   }
 
   #showValues(sourceIds) {

@@ -48,8 +48,9 @@ export class SourceRates {
   }
 }
 
-/** Returns the measured rate in words. */
+/** Returns the measured rate in words; null is for values that the page does not receive now. */
 export function measuredText(measured) {
+  if (measured === null) return "not known now"
   if (measured === undefined) return "no value yet"
   if (measured.isSilent) return `silent for ${duration(measured.silence / 1000)}`
   if (measured.interval === undefined) return "one value"

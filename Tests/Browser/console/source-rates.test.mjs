@@ -13,6 +13,7 @@ test("a rate is the mean of the last intervals", () => {
   assert.equal(measuredText(rates.of("s", 3500)), "every 1 s")
   for (let number = 0; number < 40; number += 1) rates.take("fast", number * 20)
   assert.equal(measuredText(rates.of("fast", 800)), "every 20 ms")
+  assert.equal(measuredText(null), "not known now", "while the gateway is away")
   assert.equal(measuredText(undefined), "no value yet")
 })
 
