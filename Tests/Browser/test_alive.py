@@ -22,6 +22,21 @@ class AliveTests(ConsoleCase):
         """
         self.browser.wait("the agent is gone", script)
 
+    def test_agent_that_left_before_the_page_was_opened_is_listed(self):
+        browser = self.browser
+        agent = self.stack.agent(self.broker)
+        browser.wait_for_row(agent.id, "Alive")
+        agent.stop()
+        eventually("the agent is offline", lambda: agent.id in json.dumps(self.gateway.curl("GET", "/v1/agents?online=false")))
+        self.open("alive")
+        row = browser.wait_for_row(agent.id, "Alive")
+        listed = browser.js("return arguments[0].closest('li').hasAttribute('data-dimmed')", row)
+        self.assertTrue(listed, "it is marked as gone")
+        known = len(self.gateway.curl("GET", "/v1/agents")["agents"])
+        browser.wait("all agents", "return text(all('.pane-footer')[0]).startsWith(`${arguments[0]} of ${arguments[0]} agents · `)", known)
+        self.open(f"alive?object={agent.id}")
+        browser.wait_for_text(agent.id, "aside[aria-label=Object]")
+
     def test_object_shows_its_last_change(self):
         browser = self.browser
         lamp = self.gateway.advertise("Lamp of the hall", "com.example.Lamp", isOn=False, brightness=20)

@@ -9,6 +9,8 @@ import { Histories, numbers } from "./value-history.js"
 export const maximumObjects = 20_000
 const maximumGone = 200
 const goneTime = 60_000
+/** Maximum number of agents that have left. They are kept without a time limit. */
+export const maximumDeparted = 1000
 /** Maximum size, in about bytes, of objects whose changes are determined, and maximum number of changes of an object. */
 const maximumCompared = 64 << 10
 const maximumChanges = 12
@@ -31,21 +33,34 @@ export class AliveObjects {
   version = 0
   /** The values of numeric properties that have changed, by object. They are kept over a reconnect. */
   histories = new Histories()
+  /** The ids of removed objects, and of agents that have left, oldest first. */
   #gone = new Set()
+  #departed = new Set()
 
   /**
    * Observes the objects until the signal aborts.
    *
    * @param client a `CoatyClient`
+   * @param {() => Promise<{ identity: any, since: number }[]>} departed returns the agents that left before, latest last
    * @param {() => void} changed
    * @param {(error?: any) => void} report as of `observe`
    */
-  follow(client, signal, changed, report) {
+  follow(client, departed, signal, changed, report) {
+    let turns = 0
+    const addDeparted = async () => {
+      const turn = ++turns
+      const agents = await departed()
+      if (turn !== turns || signal.aborted) return
+      this.depart(agents)
+      changed()
+    }
     const state = {
       begin: () => {
         this.histories.interrupt(Date.now())
         this.#clear()
         changed()
+        // Without them, the present agents are still shown.
+        addDeparted().catch(() => {})
       },
       take: (frame) => {
         this.take(frame, Date.now())
@@ -66,11 +81,12 @@ export class AliveObjects {
       if (isKnown) this.#remove(before, now)
       return
     }
-    if (!isKnown && this.entries.size - this.#gone.size >= maximumObjects) {
+    if (!isKnown && this.entries.size - this.#gone.size - this.#departed.size >= maximumObjects) {
       this.isCut = true
       return
     }
     this.#gone.delete(id)
+    this.#departed.delete(id)
     const isCompared = frame.size <= maximumCompared
     const changes = isKnown && isCompared ? differences(before.object, object) : []
     if (changes.length > 0) this.histories.takeChanges(id, changes, before.changed, now)
@@ -85,6 +101,29 @@ export class AliveObjects {
       state: isKnown && (!isCompared || changes.length > 0 || before.state === "changed") ? "changed" : "added",
       changes: changes.length > 0 || !isKnown || !isCompared ? changes : before.changes,
     })
+  }
+
+  /** Adds agents that left before the objects were observed, latest last. Agents that are known by now are left as they are. */
+  depart(agents) {
+    const known = [...this.#departed]
+    this.#departed.clear()
+    for (const { identity, since } of agents) {
+      const id = identity.objectId
+      if (this.entries.has(id)) continue
+      this.entries.set(id, { id, name: objectName(identity), object: identity, owner: id, since, changed: since, state: "gone", changes: [] })
+      this.#departed.add(id)
+    }
+    for (const id of known) this.#departed.add(id)
+    this.#forgetDeparted()
+    this.version += 1
+  }
+
+  #forgetDeparted() {
+    for (const id of this.#departed) {
+      if (this.#departed.size <= maximumDeparted) return
+      this.#departed.delete(id)
+      this.entries.delete(id)
+    }
   }
 
   /** Removes the entries of objects that were removed too long ago, and of those beyond the maximum. */
@@ -109,16 +148,24 @@ export class AliveObjects {
   #clear() {
     this.entries.clear()
     this.#gone.clear()
+    this.#departed.clear()
     this.isCut = false
     this.version += 1
   }
 
   #remove(entry, now) {
     this.entries.set(entry.id, { ...entry, state: "gone", changed: now })
+    if (isAgent(entry)) {
+      this.#departed.add(entry.id)
+      return this.#forgetDeparted()
+    }
     this.#gone.add(entry.id)
     this.forget(now)
   }
 }
+
+/** Whether an object is the identity of an agent. */
+export const isAgent = ({ object }) => object.coreType === "Identity"
 
 /** Returns the properties in which two versions of an object differ. */
 function differences(before, after) {

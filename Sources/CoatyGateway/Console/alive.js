@@ -1,6 +1,6 @@
 // The view of the agents and objects in the network.
 
-import { AliveObjects, maximumObjects } from "./alive-objects.js"
+import { AliveObjects, isAgent, maximumObjects } from "./alive-objects.js"
 import { problemContent } from "./denial.js"
 import { ago, count, frames, h, line, plural, replace, setHidden, setText } from "./dom.js"
 import { ListPane } from "./list-pane.js"
@@ -67,7 +67,8 @@ class Alive {
       this.#objects.forget(Date.now())
       this.#request()
     }, 1000)
-    this.#objects.follow(app.client, forever, () => this.#request(), (error) => {
+    const departed = async () => (app.access.may("read", "agents") ? (await app.rest("v1/agents?online=false")).json.agents : [])
+    this.#objects.follow(app.client, departed, forever, () => this.#request(), (error) => {
       replace(this.#ui.problem, error ? problemContent(error) : [])
       setHidden(this.#ui.problem, !error)
     })
@@ -183,6 +184,7 @@ class Alive {
     this.#list.draw(entries, opened)
     if (entries.length === 0) this.#explain(inSection > 0)
     setText(this.#list.footer, `${count(Math.min(entries.length, this.#list.limit))} of ${plural(entries.length, this.#section === "agents" ? "agent" : "object")}`
+      + (this.#section === "agents" && inSection > agents ? ` · ${count(inSection - agents)} not in the network` : "")
       + (this.#objects.isCut ? `. There are more: the page keeps ${count(maximumObjects)}.` : ""))
     if (opened !== undefined) this.#detail.show(opened, this.#ownedBy(opened), this.#objects.histories.of(this.#opened))
   }
@@ -258,8 +260,6 @@ class Alive {
     else this.#list.explain("No objects yet", "Objects appear here when agents advertise them. Start an agent that does:", true)
   }
 }
-
-const isAgent = ({ object }) => object.coreType === "Identity"
 
 // MARK: - Elements
 

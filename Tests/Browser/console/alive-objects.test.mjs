@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import test from "node:test"
-import { AliveObjects, maximumObjects } from "../../../Sources/CoatyGateway/Console/alive-objects.js"
+import { AliveObjects, maximumDeparted, maximumObjects } from "../../../Sources/CoatyGateway/Console/alive-objects.js"
 import { scriptedClient, settle, controlledTimers, until } from "./support.mjs"
 
 const event = (change, object, more = {}) =>
@@ -51,6 +51,51 @@ test("removed objects are kept for a minute", () => {
   assert.equal(alive.entries.size, 0)
 })
 
+const agent = (objectId, more = {}) => ({ coreType: "Identity", objectId, name: `Agent ${objectId}`, ...more })
+
+test("agents that left are kept, also those that left before", () => {
+  const alive = new AliveObjects()
+  alive.take(event("added", agent("here")), 0)
+  alive.take(event("added", agent("leaves")), 0)
+  alive.take(event("removed", agent("leaves")), 5000)
+  alive.depart([{ identity: agent("left"), since: 1000 }, { identity: agent("here"), since: 2000 }])
+  alive.forget(1_000_000)
+  const entries = [...alive.entries.values()].map(({ id, state, changed }) => [id, state, changed])
+  assert.deepEqual(entries, [["here", "added", 0], ["leaves", "gone", 5000], ["left", "gone", 1000]])
+  alive.take(event("added", agent("left")), 6000)
+  assert.equal(alive.entries.get("left").state, "added", "it is back")
+})
+
+test("the number of agents that left is bounded, and the earliest are removed first", () => {
+  const alive = new AliveObjects()
+  alive.take(event("added", agent("leaves")), 0)
+  alive.take(event("removed", agent("leaves")), 1)
+  alive.depart(Array.from({ length: maximumDeparted + 10 }, (_, number) => ({ identity: agent(`a-${number}`), since: number })))
+  assert.equal(alive.entries.size, maximumDeparted)
+  assert.ok(alive.entries.has("leaves"))
+  assert.ok(!alive.entries.has("a-10"))
+  assert.ok(alive.entries.has(`a-${maximumDeparted + 9}`))
+  for (let number = 0; number < 5; number += 1) alive.take(event("added", agent(`b-${number}`)), 2)
+  assert.equal(alive.isCut, false, "they take no room of present ones")
+})
+
+test("agents that left are requested with each new state", async (context) => {
+  const tick = controlledTimers(context)
+  const client = scriptedClient({ frames: [event("added", agent("here"))], ends: true }, {})
+  const alive = new AliveObjects()
+  const stop = new AbortController()
+  const answers = [() => [{ identity: agent("left"), since: 1 }], () => { throw new Error("no") }]
+  let requests = 0
+  alive.follow(client, async () => answers[requests++](), stop.signal, () => {}, () => {})
+  await until(() => alive.entries.size === 2)
+  await settle()
+  tick(5000)
+  await until(() => requests === 2)
+  await settle()
+  assert.equal(alive.entries.size, 0)
+  stop.abort()
+})
+
 test("a removed object that is added again is present", () => {
   const alive = new AliveObjects()
   alive.take(event("added", {}), 0)
@@ -92,7 +137,7 @@ test("a refused subscription keeps the objects, and a new one clears them", asyn
   const stop = new AbortController()
   const reported = []
   let changes = 0
-  alive.follow(client, stop.signal, () => { changes += 1 }, (error) => reported.push(error?.message))
+  alive.follow(client, async () => [], stop.signal, () => { changes += 1 }, (error) => reported.push(error?.message))
   await until(() => alive.entries.size === 1)
   await settle()
   tick(5000)
@@ -101,6 +146,7 @@ test("a refused subscription keeps the objects, and a new one clears them", asyn
   await settle()
   tick(5000)
   await until(() => alive.entries.size === 0)
-  assert.deepEqual([changes, reported], [3, [undefined, "no", undefined]])
+  await until(() => changes === 5)
+  assert.deepEqual([changes, reported], [5, [undefined, "no", undefined]])
   stop.abort()
 })
