@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import urllib.parse
 import uuid
 
 from selenium.webdriver.common.keys import Keys
@@ -213,3 +214,70 @@ class SendTests(ConsoleCase):
         self.assertEqual(answer["responses"][0]["data"]["error"]["message"], "The door is locked")
         browser.press("Stop", card)
         self.browser.wait_for_text("Answer calls yourself")
+
+
+class DescribedOperationTests(ConsoleCase):
+    """Operations that agents describe: the demo agent's light, and one of a test."""
+
+    view = "send"
+    operation = "com.example.demo.switchLight"
+
+    @classmethod
+    def begin(cls):
+        cls.broker = cls.stack.broker()
+        cls.gateway = cls.stack.gateway(cls.broker, "--demo", "true")
+
+    def body(self):
+        return self.browser.field("Body").get_attribute("value")
+
+    def parameters(self):
+        return json.loads(self.body())["parameters"]
+
+    def wait_for_parameters(self, parameters):
+        eventually(f"the parameters {parameters}", lambda: self.parameters() == parameters)
+
+    def test_example_of_an_operation_is_filled_in(self):
+        browser = self.browser
+        browser.choose("Pattern", "call")
+        browser.wait("the operation", "return all('[data-operation]').some((button) => text(button) === arguments[0])", self.operation)
+        filter = urllib.parse.quote('["operations", ["Exists"]]')
+        listed = self.gateway.curl("GET", f"/v1/objects?filter={filter}")["objects"]
+        [described] = [each for thing in listed for each in thing["operations"] if each["name"] == self.operation]
+        browser.press(described["name"])
+        self.wait_for_parameters(described["example"])
+        browser.press("Send")
+        browser.wait_for_text("1 answer · limit")
+        answer = browser.js("return all('[aria-label=Answers] .tag').map((tag) => tag.dataset.kind ?? 'none')")
+        self.assertEqual(answer, ["none"])
+        # Another operation has no example. What the user has written stays.
+        operation = browser.field("Operation", browser.find("form[aria-label=Event]"))
+        operation.clear()
+        self.wait_for_parameters([1, 2])
+        body = browser.field("Body")
+        body.clear()
+        body.send_keys('{"parameters": {"on": 7}}')
+        browser.press(described["name"])
+        self.assertEqual(self.parameters(), {"on": 7})
+        browser.press("Send")
+        browser.wait_for_text("-32602")
+        tag = "return all(arguments[0]).find((tag) => text(tag) === 'return')?.dataset.kind"
+        browser.wait("a red tag", f"{tag} === 'bad'", "[aria-label=Answers] .tag")
+        browser.press("Start over")
+        self.assertEqual(self.parameters(), [1, 2])
+        browser.go("Live feed")
+
+        def is_shown():
+            self.gateway.curl("POST", f"/v1/call/{self.operation}", {"parameters": {"on": 7}})
+            return browser.js("return all('[aria-label=Events] li').some((row) => text(row).includes('-32602'))")
+
+        eventually("the call in the feed", is_shown)
+        browser.wait("a red tag", f"{tag} === 'bad'", "[aria-label=Events] .tag")
+        browser.wait_for_row("-32602").click()
+        browser.wait("a red tag", f"{tag} === 'bad'", "aside[aria-label=Event] .tag")
+
+    def test_example_is_filled_in_when_the_operation_of_a_link_is_described(self):
+        name = f"com.example.late{uuid.uuid4().hex[:8]}"
+        self.open(f"send?pattern=call&operation={name}")
+        self.assertEqual(self.parameters(), [1, 2])
+        self.gateway.advertise("Adder", operations=[{"name": name, "example": {"exact": 9007199254740993}}])
+        eventually("the example", lambda: '"exact": 9007199254740993' in self.body())

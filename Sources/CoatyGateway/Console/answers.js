@@ -3,9 +3,9 @@
 import { isForbidden } from "./access.js"
 import { AnswerHistory } from "./answer-history.js"
 import { missingGrant } from "./denial.js"
-import { clock, copyButton, count, frames, h, plural, replace, setHidden, setText } from "./dom.js"
+import { clock, copyButton, count, eventTag, frames, h, plural, replace, setHidden, setText } from "./dom.js"
 import { maximumShown, prettyJSON } from "./json-print.js"
-import { subject } from "./summary.js"
+import { isFailure, subject } from "./summary.js"
 
 /** Maximum number of answers that are shown, and their maximum bytes. Further answers are only counted. */
 export const maximumAnswers = 200
@@ -212,7 +212,7 @@ export class Answers {
     const { names } = this.#app
     const sender = h("span", { "data-sender": frame.sourceId, title: names.uncut(frame.sourceId) }, names.of(frame.sourceId))
     const summary = h("summary", { className: "answer-line" },
-      h("span", { className: "tag", "data-pattern": frame.event }, frame.event),
+      eventTag(frame.event, isFailure(frame)),
       h("span", { className: "clip answer-subject" }, subject(frame, this.#app.names) || "–"),
       h("span", { className: "clip answer-sender" }, "from ", sender),
       h("span", { className: "num muted" }, `${count(frame.ms)} ms`))

@@ -42,6 +42,9 @@ export function s(tag, props, ...children) {
   return element
 }
 
+/** Returns the tag with the name of an event. @param {boolean} isFailure whether the event reports an error */
+export const eventTag = (event, isFailure = false) => h("span", { className: "tag", "data-pattern": event, "data-kind": isFailure && "bad" }, event)
+
 /** Replaces an element's children. */
 export function replace(parent, ...children) {
   parent.replaceChildren(...present(children))

@@ -2,10 +2,10 @@
 
 import { codeOfEvent } from "./code-of.js"
 import { copyCodeButtons } from "./copy-code.js"
-import { clock, copyButton, h, line, plural, replace } from "./dom.js"
+import { clock, copyButton, eventTag, h, line, plural, replace } from "./dom.js"
 import { dimensions, valueOf } from "./feed-filter.js"
 import { maximumShown, prettyJSON } from "./json-print.js"
-import { isRequest, senderId, subject } from "./summary.js"
+import { isFailure, isRequest, senderId, subject } from "./summary.js"
 import { token } from "./token.js"
 
 /** Maximum number of related events that are listed. */
@@ -49,7 +49,7 @@ export class EventDetail {
     const id = senderId(frame)
     const heading = h("h2", { tabIndex: -1 }, subject(frame, names) || frame.event)
     const facts = [
-      ["Event", h("span", { className: "tag", "data-pattern": frame.event }, frame.event)],
+      ["Event", eventTag(frame.event, isFailure(frame))],
       ["Received", h("span", { className: "num" }, clock(at))],
       id && [frame.event === "iovalue" ? "IO source" : "Sender", named(id, names), this.#pick("sender")],
       valueOf(frame, "type") && ["Type", valueOf(frame, "type"), this.#pick("type")],
@@ -104,7 +104,7 @@ export class EventDetail {
         ? h("p", { className: "muted" }, none)
         : h("ul", { className: "rows related" }, shown.map((other) =>
             h("li", {}, h("button", { className: "row", type: "button", onclick: () => this.#on.open(other) },
-              h("span", { className: "tag", "data-pattern": other.frame.event }, other.frame.event),
+              eventTag(other.frame.event, isFailure(other.frame)),
               h("span", { className: "clip" }, subject(other.frame, names)),
               h("span", { className: "muted num" }, `${other.at - item.at >= 0 ? "+" : "−"}${Math.abs(other.at - item.at)} ms`))))),
       rest)

@@ -2,14 +2,14 @@
 
 import { clock, count, line, plural } from "./dom.js"
 import { nameDimension, valueOf } from "./feed-filter.js"
-import { sender, senderId, subject, subjectParts } from "./summary.js"
+import { isFailure, sender, senderId, subject, subjectParts } from "./summary.js"
 
 /** Returns the row of an event, a gap or a mark for a `RowList`. */
 export function rowOf(entry, names) {
   if (entry.came !== undefined) return { note: `Paused here. ${sinceText(entry)}` }
   if (entry.frame.op === "gap") return { note: gapText(entry.frame) }
   const { time, event, name, subject, type, sender } = summaryOf(entry, names)
-  return { cells: [time, event, name, subject, type, sender], uncut: { 5: names.uncut(senderId(entry.frame)) }, pattern: event }
+  return { cells: [time, event, name, subject, type, sender], uncut: { 5: names.uncut(senderId(entry.frame)) }, pattern: event, kind: isFailure(entry.frame) ? "bad" : undefined }
 }
 
 /** Returns the text of an event's row, in lower case. */

@@ -1,5 +1,6 @@
 // Known names of remote operations: called, answered, observed, or described by agents.
 
+import { stringifyExact } from "../client.js"
 import { line } from "./dom.js"
 import { observe } from "./observe.js"
 
@@ -8,6 +9,8 @@ export const maximumOperations = 200
 const maximumName = 200
 /** Maximum number of operations that are taken from one object. */
 const maximumDescribed = 50
+/** Maximum number of characters of an example as JSON. A longer one is left out. */
+export const maximumExample = 4096
 
 /** The origins of names, most informative first. */
 const origins = ["described", "answered", "called", "observed"]
@@ -16,10 +19,10 @@ const origins = ["described", "answered", "called", "observed"]
  * The known operations. Dispatches `change` when one is new or its description has changed.
  *
  * An agent describes its operations in a property `operations` of an object that it advertises, such as its identity: an array
- * of names, or of objects with `name` and `description`.
+ * of names, or of objects with `name`, `description`, and `example`, the parameters of a call.
  */
 export class KnownOperations extends EventTarget {
-  /** Operations by name, `{ name, origin, text }`, the one noted last at the end. */
+  /** Operations by name, `{ name, origin, text, example }`, the one noted last at the end. */
   #operations = new Map()
 
   /** Observes calls and descriptions until the signal aborts, as far as the user has grants. */
@@ -42,16 +45,17 @@ export class KnownOperations extends EventTarget {
    *
    * @param {"described" | "answered" | "called" | "observed"} origin
    * @param {string} text a description, or the name of an agent
+   * @param {string} [example] parameters of a call, as JSON
    */
-  note(name, origin, text = "") {
+  note(name, origin, text = "", example) {
     if (typeof name !== "string" || name.trim() === "" || name.length > maximumName) return
     const known = this.#operations.get(name)
     const isBetter = known === undefined || origins.indexOf(origin) <= origins.indexOf(known.origin)
-    const operation = isBetter ? { name, origin, text: text || known?.text || "" } : known
+    const operation = isBetter ? { name, origin, text: text || known?.text || "", example: example ?? known?.example } : known
     this.#operations.delete(name)
     this.#operations.set(name, operation)
     if (this.#operations.size > maximumOperations) this.#operations.delete(this.#operations.keys().next().value)
-    if (known === undefined || operation.origin !== known.origin || operation.text !== known.text) this.dispatchEvent(new Event("change"))
+    if (known === undefined || operation.origin !== known.origin || operation.text !== known.text || operation.example !== known.example) this.dispatchEvent(new Event("change"))
   }
 
   /** Notes the operations that an advertised object describes. @param agent the agent's name, used without a description */
@@ -59,8 +63,13 @@ export class KnownOperations extends EventTarget {
     if (!Array.isArray(object?.operations)) return
     for (const operation of object.operations.slice(0, maximumDescribed)) {
       if (typeof operation === "string") this.note(operation, "described", agent)
-      else this.note(operation?.name, "described", line(operation?.description ?? agent, maximumName))
+      else this.note(operation?.name, "described", line(operation?.description ?? agent, maximumName), exampleOf(operation))
     }
+  }
+
+  /** Returns an example of the parameters of an operation as JSON; undefined if there is none. */
+  example(name) {
+    return this.#operations.get(name)?.example
   }
 
   /** The operations: those described by agents first, each group latest first. */
@@ -69,6 +78,12 @@ export class KnownOperations extends EventTarget {
     const rank = ({ origin }) => (origin === "described" ? 0 : 1)
     return latest.sort((one, other) => rank(one) - rank(other))
   }
+}
+
+/** Returns the example of a described operation as JSON; undefined if there is none, or if it is too long. */
+function exampleOf(operation) {
+  const example = operation?.example === undefined ? undefined : stringifyExact(operation.example)
+  return example === undefined || example.length > maximumExample ? undefined : example
 }
 
 /** Returns the text next to the name of an operation. */

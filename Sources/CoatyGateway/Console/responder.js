@@ -198,7 +198,7 @@ export class Responder {
     return h("li", { className: "answered-line" },
       h("span", { className: "num muted" }, clock(at)),
       h("span", { className: "clip", title: this.#app.names.uncut(sender) }, this.#app.names.of(sender)),
-      h("span", { className: "clip mono" }, line(`${operation} → ${text}`)))
+      h("span", { className: data.error ? "clip mono attention" : "clip mono" }, line(`${operation} → ${text}`)))
   }
 
   #age() {

@@ -41,7 +41,7 @@ class Send {
   #ui
   /** The chosen pattern; undefined if the user may send none. */
   #pattern
-  /** Drafts by pattern: the text of the body, and the parameters. */
+  /** Drafts by pattern: the text of the body, the text that the page has filled in, and the parameters. */
   #drafts
   /** The shown fields with their elements. */
   #fields = []
@@ -58,7 +58,11 @@ class Send {
     this.#ui = this.#build(root)
     if (this.#patterns.length > 0) this.#choose(this.#patterns[0])
     this.#offers.draw()
-    this.#operations.addEventListener("change", () => this.#offers.draw())
+    this.#operations.addEventListener("change", () => {
+      this.#offers.draw()
+      // The address may name an operation that is described only now.
+      if (this.#pattern?.event === "call" && this.#suggestParameters()) this.#refresh()
+    })
     this.#operations.follow(app.client, app.access, forever, (id) => app.names.of(id))
   }
 
@@ -102,6 +106,7 @@ class Send {
   #choose(pattern) {
     this.#pattern = pattern
     const ui = this.#ui
+    this.#suggestParameters()
     setText(ui.hint, pattern.hint)
     setText(ui.bodyLabel, pattern.isText ? "Text" : "Body")
     this.#showBody()
@@ -147,6 +152,7 @@ class Send {
     const draft = this.#draft
     if (field.isParameter) {
       draft.parameters[field.id] = valueOf(field, input)
+      if (field.id === "operation") this.#suggestParameters()
       clearTimeout(this.#typingTimer)
       this.#typingTimer = setTimeout(() => this.#write(), typingTime)
     } else {
@@ -157,6 +163,22 @@ class Send {
       this.#showBody()
     }
     this.#refresh(field)
+  }
+
+  /**
+   * Fills in the example of the operation, unless the user has changed the body.
+   *
+   * @returns {boolean} whether the body has changed
+   */
+  #suggestParameters() {
+    const draft = this.#draft
+    if (this.#pattern.event !== "call" || draft.text !== draft.suggested) return false
+    const example = this.#operations.example(draft.parameters.operation)
+    draft.suggested = prettyJSON(example === undefined ? this.#pattern.example() : { parameters: parseExactJSON(example) })
+    if (draft.text === draft.suggested) return false
+    draft.text = draft.suggested
+    this.#showBody()
+    return true
   }
 
   #showBody() {
@@ -319,7 +341,9 @@ const isName = ({ isParameter, kind }) => isParameter && kind === undefined
 /** Returns the initial draft of a pattern. */
 function draft(pattern) {
   const body = pattern.example()
-  return { text: pattern.isText ? body : prettyJSON(body), parameters: { ...pattern.parameters } }
+  const text = pattern.isText ? body : prettyJSON(body)
+  // The body as the page has filled it in.
+  return { text, suggested: text, parameters: { ...pattern.parameters } }
 }
 
 function inputFor(field, id) {

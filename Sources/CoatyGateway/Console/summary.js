@@ -16,6 +16,9 @@ export const isRequest = (event) => Object.hasOwn(responses, event)
 /** Returns whether an event is a response. */
 export const isResponse = (event) => Object.values(responses).includes(event)
 
+/** Returns whether an event is a response that reports an error. */
+export const isFailure = ({ event, data }) => event === "return" && data?.error !== undefined
+
 /** Returns the request pattern of a request or response; undefined for other events. */
 export const requestOf = (event) => (isRequest(event) ? event : Object.keys(responses).find((request) => responses[request] === event))
 

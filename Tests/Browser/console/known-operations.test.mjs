@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { KnownOperations, maximumOperations, originText } from "../../../Sources/CoatyGateway/Console/known-operations.js"
+import { KnownOperations, maximumExample, maximumOperations, originText } from "../../../Sources/CoatyGateway/Console/known-operations.js"
 import { scriptedClient, until } from "./support.mjs"
 
 const names = (operations) => operations.all.map(({ name }) => name)
@@ -24,6 +24,20 @@ test("better information about an operation is not overwritten", () => {
   operations.note("a", "answered", "Agent 7")
   operations.note("a", "observed")
   assert.deepEqual(operations.all.map(originText), ["answered by Agent 7"])
+})
+
+test("the example of an operation is kept, unless it is too long", () => {
+  const operations = new KnownOperations()
+  let changes = 0
+  operations.addEventListener("change", () => { changes += 1 })
+  operations.note("a", "called")
+  operations.describe({ operations: [{ name: "a", example: { n: 2n ** 63n } }, { name: "b", example: "x".repeat(maximumExample) }, { name: "c", example: null }] }, "agent")
+  assert.deepEqual(["a", "b", "c", "d"].map((name) => operations.example(name)), ['{"n":9223372036854775808}', undefined, "null", undefined])
+  operations.note("a", "called")
+  assert.equal(operations.example("a"), '{"n":9223372036854775808}')
+  operations.describe({ operations: [{ name: "a", description: "agent", example: [1] }] }, "agent")
+  assert.equal(operations.example("a"), "[1]")
+  assert.equal(changes, 5, "another example is a change")
 })
 
 test("data of any shape is accepted, and the number of operations is bounded", () => {
