@@ -255,6 +255,11 @@ class FeedTests(ConsoleCase):
         browser = self.browser
         kinds = "return all('.kinds input').map((chip) => chip.value)"
         self.assertNotIn("raw", browser.js(kinds))
+        # Also without a view in the address.
+        browser.open("about:blank")
+        browser.open(self.gateway.url + "/")
+        browser.wait("the kinds", f"return (() => {{ {kinds} }})().includes('advertise')")
+        self.assertNotIn("raw", browser.js(kinds))
         browser.find("summary", "Filters").click()
         browser.fill("Raw topics", "sensors/#")
         browser.press("Apply")

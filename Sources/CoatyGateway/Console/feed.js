@@ -83,6 +83,7 @@ class Feed {
       this.#showChosen()
       this.#request()
     })
+    this.#offerRaw()
     this.#observe()
     setInterval(() => this.#measure(), 1000)
   }
