@@ -122,6 +122,9 @@ static const EmbeddedFile console[] = {
     {"filter-builder.js", (const char[]){
 #embed "../CoatyGateway/Console/filter-builder.js" suffix(, 0) if_empty(0)
     }},
+    {"find-value.js", (const char[]){
+#embed "../CoatyGateway/Console/find-value.js" suffix(, 0) if_empty(0)
+    }},
     {"full-texts.js", (const char[]){
 #embed "../CoatyGateway/Console/full-texts.js" suffix(, 0) if_empty(0)
     }},

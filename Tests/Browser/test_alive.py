@@ -72,6 +72,18 @@ class AliveTests(ConsoleCase):
         self.gateway.advertise("Lamp that has changed", "com.example.Lamp", objectId=lamp["objectId"], isOn=True)
         observer.wait_for_output("the change", "Lamp that has changed")
 
+    def test_search_finds_objects_by_value(self):
+        browser = self.browser
+        thing = self.gateway.advertise("Gauge of the hall", unit="Celsius")
+        self.gateway.advertise("Gauge of the yard", unit="Fahrenheit")
+        browser.choose_objects()
+        browser.fill("Find", "celsius")
+        script = "return all('[aria-label=Alive] li').map(text).filter((row) => row.includes('Gauge')).length"
+        browser.wait_for_row("Gauge of the hall", "Alive")
+        eventually("only the one in Celsius", lambda: browser.js(script) == 1)
+        self.gateway.advertise("Gauge of the hall", unit="Kelvin", objectId=thing["objectId"])
+        eventually("none in Celsius", lambda: browser.js(script) == 0)
+
     def test_search_finds_objects_by_type(self):
         browser = self.browser
         self.gateway.advertise("One", "com.example.Wanted")

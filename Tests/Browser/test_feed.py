@@ -150,6 +150,17 @@ class FeedTests(ConsoleCase):
         only = """const rows = all("[aria-label=Events] li button"); return rows.length === 1 && text(rows[0]).includes("The needle")"""
         self.browser.wait("only the needle", only)
 
+    def test_search_finds_values(self):
+        browser = self.browser
+        self.gateway.advertise("Hall", "com.example.Reading", unit="Celsius", place={"room": "Turbines"})
+        self.gateway.advertise("Yard", "com.example.Reading", unit="Fahrenheit", place={"room": "Turbines"})
+        browser.wait_for_row("Hall")
+        browser.wait_for_row("Yard")
+        names = "return all('[aria-label=Events] li').map(text).map((row) => ['Hall', 'Yard'].find((name) => row.includes(name)))"
+        for value, found in (("Celsius", ["Hall"]), ("fahr", ["Yard"]), ("turbines", ["Yard", "Hall"])):
+            browser.fill("Find", value)
+            eventually(f"the events with {value}", lambda: browser.js(names) == found)
+
     def test_columns_have_headings(self):
         self.gateway.advertise("Something")
         self.browser.wait_for_row("Something")

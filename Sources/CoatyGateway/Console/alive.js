@@ -3,6 +3,7 @@
 import { AliveObjects, isAgent, maximumObjects } from "./alive-objects.js"
 import { problemContent } from "./denial.js"
 import { ago, count, frames, h, line, plural, replace, setHidden, setText } from "./dom.js"
+import { hasValue } from "./find-value.js"
 import { ListPane } from "./list-pane.js"
 import { namespaceHint } from "./namespaces.js"
 import { ObjectDetail, shown } from "./object-detail.js"
@@ -39,6 +40,8 @@ class Alive {
   #awaited
   #typingTimer
   #isShown = false
+  /** Whether an entry's object contains the searched text, `{ text, isFound }`. */
+  #found = new WeakMap()
   /** Charts of values by cell. */
   #pictures = new WeakMap()
   #drawing = frames(() => this.#draw(), drawsPerSecond)
@@ -212,8 +215,16 @@ class Alive {
   #search() {
     const text = this.#ui.find.value.trim().toLowerCase()
     if (text === "") return () => true
-    return ({ id, name, object, owner }) =>
-      [id, name, line(object.objectType), line(object.coreType), this.#app.names.full(owner)].some((part) => part.toLowerCase().includes(text))
+    const contains = (entry) => {
+      // A change of an object is another entry.
+      const found = this.#found.get(entry)
+      if (found?.text === text) return found.isFound
+      const isFound = hasValue(entry.object, text)
+      this.#found.set(entry, { text, isFound })
+      return isFound
+    }
+    return (entry) =>
+      [entry.name, line(entry.object.coreType), this.#app.names.full(entry.owner)].some((part) => part.toLowerCase().includes(text)) || contains(entry)
   }
 
   /** Orders entries as chosen. While the list has keyboard focus or an object is opened, new entries come last instead. */
@@ -255,7 +266,7 @@ class Alive {
 
   /** Explains why nothing is shown. */
   #explain(isNarrowed) {
-    if (isNarrowed) this.#list.explain("No matches", "Search for a part of a name, a type or an id.", false)
+    if (isNarrowed) this.#list.explain("No matches", "Search for a part of a name, a type, an id or a value.", false)
     else if (this.#section === "agents") this.#list.explain("No agents yet", "Agents appear here when they join the network. Start one:", true)
     else this.#list.explain("No objects yet", "Objects appear here when agents advertise them. Start an agent that does:", true)
   }
@@ -267,7 +278,7 @@ function build(root, app, on) {
   const section = (name) => h("button", { type: "button", onclick: () => on.choose(name) })
   const agents = section("agents")
   const objects = section("objects")
-  const find = h("input", { type: "search", "aria-label": "Find", "aria-keyshortcuts": "/", placeholder: "Find by name, type, id, agent …", oninput: on.find })
+  const find = h("input", { type: "search", "aria-label": "Find", "aria-keyshortcuts": "/", placeholder: "Find by name, type, id, agent, value …", oninput: on.find })
   const order = h("select", { "aria-label": "Order", onchange: on.order },
     h("option", { value: "changed" }, "Last change"), h("option", { value: "name" }, "Name"))
   const list = new ListPane({ name: "Alive", detailName: "Object", hint: "swift run hello-world", cells }, on)

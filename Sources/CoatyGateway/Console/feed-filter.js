@@ -30,7 +30,7 @@ export class FeedFilter {
   kinds = new Set()
   /** The chosen values, by dimension. */
   chosen = {}
-  /** A lower-case text that an event's row must contain; empty for none. */
+  /** A lower-case text that an event's row or data must contain; empty for none. */
   text = ""
 
   /** Reads parameters of the address, and ignores unknown ones. */
@@ -59,12 +59,12 @@ export class FeedFilter {
   /**
    * Returns whether an event or a gap is shown.
    *
-   * @param {(frame: any) => string} textOf returns the text of an event's row, in lower case
+   * @param {(text: string) => boolean} contains returns whether the event's row or data contains a text
    */
-  shows(frame, textOf) {
+  shows(frame, contains) {
     if (frame.op === "gap") return !this.isFilteredBeyondKinds
     if (this.kinds.size > 0 && !this.kinds.has(frame.event)) return false
     for (const dimension in this.chosen) if (valueOf(frame, dimension) !== this.chosen[dimension]) return false
-    return this.text === "" || textOf(frame).includes(this.text)
+    return this.text === "" || contains(this.text)
   }
 }

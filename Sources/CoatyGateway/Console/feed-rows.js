@@ -2,6 +2,7 @@
 
 import { clock, count, line, plural } from "./dom.js"
 import { nameDimension, valueOf } from "./feed-filter.js"
+import { frameHasValue } from "./find-value.js"
 import { isFailure, sender, senderId, subject, subjectParts } from "./summary.js"
 
 /** Returns the row of an event, a gap or a mark for a `RowList`. */
@@ -12,8 +13,17 @@ export function rowOf(entry, names) {
   return { cells: [time, event, name, subject, type, sender], uncut: { 5: names.uncut(senderId(entry.frame)) }, pattern: event, kind: isFailure(entry.frame) ? "bad" : undefined }
 }
 
-/** Returns the text of an event's row, in lower case. */
-export const rowText = (item, names) => summaryOf(item, names).text
+/**
+ * Returns whether an event contains a text, in its row or in its data.
+ *
+ * @param {string} text in lower case
+ */
+export function isFound(item, names, text) {
+  if (summaryOf(item, names).text.includes(text)) return true
+  // Data does not change: it is searched once for each text.
+  if (item.found?.text !== text) item.found = { text, isFound: frameHasValue(item.frame, text) }
+  return item.found.isFound
+}
 
 /** Returns the texts of an event. They are cached in the item, and updated when the sender's name changes. */
 function summaryOf(item, names) {

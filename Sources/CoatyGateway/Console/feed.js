@@ -7,7 +7,7 @@ import { eventKey } from "./event-key.js"
 import { exportLines, fileName, save } from "./feed-export.js"
 import { FeedFilter, nameDimension, valueOf } from "./feed-filter.js"
 import { feedPage, showChosen } from "./feed-page.js"
-import { rowOf, rowText, sinceText } from "./feed-rows.js"
+import { isFound, rowOf, sinceText } from "./feed-rows.js"
 import { FeedSubscriptions } from "./feed-subscriptions.js"
 import { parseJSON } from "./json-text.js"
 import { isResponse } from "./summary.js"
@@ -204,7 +204,7 @@ class Feed {
     return dimension === "sender" ? this.#app.names.full(value) : line(value, maximumFull)
   }
 
-  #isShownItem = (item) => this.#filter.shows(item.frame, () => rowText(item, this.#app.names))
+  #isShownItem = (item) => this.#filter.shows(item.frame, (text) => isFound(item, this.#app.names, text))
 
   #save() {
     const items = this.#timeline.entries((item) => item.frame.op !== "gap" && this.#isShownItem(item), Infinity)
