@@ -179,6 +179,9 @@ static const EmbeddedFile console[] = {
     {"namespaces.js", (const char[]){
 #embed "../CoatyGateway/Console/namespaces.js" suffix(, 0) if_empty(0)
     }},
+    {"object-changes.js", (const char[]){
+#embed "../CoatyGateway/Console/object-changes.js" suffix(, 0) if_empty(0)
+    }},
     {"object-detail.js", (const char[]){
 #embed "../CoatyGateway/Console/object-detail.js" suffix(, 0) if_empty(0)
     }},

@@ -5,7 +5,7 @@ import subprocess
 
 from selenium.webdriver.common.keys import Keys
 
-from browser import ConsoleCase
+from browser import NARROW, WIDE, ConsoleCase
 from stack import eventually
 
 
@@ -54,6 +54,19 @@ class AliveTests(ConsoleCase):
         browser.press_keys(Keys.ESCAPE)
         browser.wait("the detail is closed", "return all(arguments[0]).length === 0", detail)
 
+    def test_phone_shows_values_of_objects(self):
+        browser = self.browser
+        browser.set_appearance(NARROW, "light")
+        self.addCleanup(browser.set_appearance, WIDE, "light")
+        gauge = self.gateway.advertise("Gauge on a phone", "com.example.Gauge", celsius=21)
+        browser.choose_objects()
+        row = browser.wait_for_row("Gauge on a phone", "Alive")
+        seen = "return all('span', arguments[0]).map(text)"
+        self.assertIn("celsius: 21", browser.js(seen, row))
+        self.gateway.advertise("Gauge on a phone", "com.example.Gauge", celsius=22, objectId=gauge["objectId"])
+        browser.wait("the change", "return all('span', arguments[0]).map(text).includes('celsius: 21 → 22')", row)
+        self.assertFalse(browser.js("return document.documentElement.scrollWidth > innerWidth"))
+
     def test_copied_code_reads_and_observes_the_object(self):
         browser = self.browser
         lamp = self.gateway.advertise("Lamp to copy", "com.example.Lamp", isOn=False)
@@ -78,7 +91,7 @@ class AliveTests(ConsoleCase):
         self.gateway.advertise("Gauge of the yard", unit="Fahrenheit")
         browser.choose_objects()
         browser.fill("Find", "celsius")
-        script = "return all('[aria-label=Alive] li').map(text).filter((row) => row.includes('Gauge')).length"
+        script = "return all('[aria-label=Alive] li').map(text).filter((row) => row.includes('Gauge of the')).length"
         browser.wait_for_row("Gauge of the hall", "Alive")
         eventually("only the one in Celsius", lambda: browser.js(script) == 1)
         self.gateway.advertise("Gauge of the hall", unit="Kelvin", objectId=thing["objectId"])

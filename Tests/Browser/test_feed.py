@@ -127,11 +127,11 @@ class FeedTests(ConsoleCase):
             ("Test agent", {"Robot"}),
             ("shifts", {"Robot"}),
         ):
-            part = browser.wait(text, """return all("[aria-label=Events] li [data-pick]").find((part) => text(part) === arguments[0])""", text)
+            part = browser.wait(text, """return all("[aria-label=Events] li [data-pick]:last-child").find((part) => text(part.parentElement) === arguments[0])""", text)
             part.click()
             browser.wait(f"only {text}", """
                 return all("[aria-label=Chosen] button").some((chip) => text(chip).includes(arguments[0]))
-                  && all("[aria-label=Events] li button").every((row) => arguments[1].includes(text(row.children[3].lastElementChild)))
+                  && all("[aria-label=Events] li button").every((row) => arguments[1].includes(text(row.children[3].children[1])))
             """, text, sorted(remaining))
         self.assertEqual(browser.js("return all('aside[aria-label=Event]').length"), 0, "a click on a filter opens no event")
         for _ in range(3):
@@ -160,6 +160,36 @@ class FeedTests(ConsoleCase):
         for value, found in (("Celsius", ["Hall"]), ("fahr", ["Yard"]), ("turbines", ["Yard", "Hall"])):
             browser.fill("Find", value)
             eventually(f"the events with {value}", lambda: browser.js(names) == found)
+
+    def test_rows_show_what_has_changed(self):
+        browser = self.browser
+        door = self.gateway.advertise("Door to change", "com.example.Door", isOpen=False, place={"floor": 2})
+        row = browser.wait_for_row("Door to change")
+        self.assertIn('Door to change · isOpen: false, place: { "floor": 2 }', row.text)
+        changed = door | {"isOpen": True, "color": "red"}
+        self.gateway.curl("POST", "/v1/advertise", {"object": changed})
+        browser.wait_for_row("Door to change · isOpen: false → true, color: – → red")
+        self.gateway.curl("POST", "/v1/update?timeout=100", {"object": changed | {"place": {"floor": 3}}})
+        row = browser.wait_for_row('place: { "floor": 2 } → { "floor": 3 }')
+        self.assertIn("update", row.text)
+        self.gateway.curl("POST", "/v1/channel/doors", {"object": changed | {"isOpen": False}})
+        browser.wait_for_row("Door to change · isOpen: true → false")
+
+    def test_types_keep_their_end(self):
+        browser = self.browser
+        for kind in ("Temperature", "Humidity"):
+            self.gateway.advertise(f"Of type {kind}", f"com.example.greenhouses.of.the.southern.region.sensors.{kind}")
+            browser.wait_for_row(f"Of type {kind}")
+        script = """
+        const widthOf = (part) => {
+          const range = document.createRange()
+          range.selectNodeContents(part)
+          return range.getBoundingClientRect().width
+        }
+        return all("[aria-label=Events] li:not([hidden]) [data-pick=type]:last-child").map((part) =>
+          ({ text: text(part), isWhole: widthOf(part) <= part.getBoundingClientRect().width + 0.01, isCut: part.previousSibling.scrollWidth > part.previousSibling.clientWidth }))
+        """
+        self.assertEqual(browser.js(script), [{"text": kind, "isWhole": True, "isCut": True} for kind in ("Humidity", "Temperature")])
 
     def test_columns_have_headings(self):
         self.gateway.advertise("Something")

@@ -1,6 +1,6 @@
 // The object registry: advertised objects and their changes.
 
-import { stringifyExact } from "../client.js"
+import { differences, maximumCompared } from "./object-changes.js"
 import { observeState } from "./observe.js"
 import { objectName } from "./summary.js"
 import { Histories, numbers } from "./value-history.js"
@@ -11,9 +11,6 @@ const maximumGone = 200
 const goneTime = 60_000
 /** Maximum number of agents that have left. They are kept without a time limit. */
 export const maximumDeparted = 1000
-/** Maximum size, in about bytes, of objects whose changes are determined, and maximum number of changes of an object. */
-const maximumCompared = 64 << 10
-const maximumChanges = 12
 const gatewayBuffer = 4096
 
 /**
@@ -166,15 +163,3 @@ export class AliveObjects {
 
 /** Whether an object is the identity of an agent. */
 export const isAgent = ({ object }) => object.coreType === "Identity"
-
-/** Returns the properties in which two versions of an object differ. */
-function differences(before, after) {
-  const changes = []
-  for (const property of new Set([...Object.keys(before), ...Object.keys(after)])) {
-    if (changes.length === maximumChanges) break
-    if (stringifyExact(before[property]) !== stringifyExact(after[property])) {
-      changes.push({ property, before: before[property], after: after[property] })
-    }
-  }
-  return changes
-}

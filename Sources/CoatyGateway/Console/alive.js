@@ -2,19 +2,20 @@
 
 import { AliveObjects, isAgent, maximumObjects } from "./alive-objects.js"
 import { problemContent } from "./denial.js"
-import { ago, count, frames, h, line, plural, replace, setHidden, setText } from "./dom.js"
+import { ago, count, ends, frames, h, line, lineEnd, plural, replace, setHidden, setText } from "./dom.js"
 import { hasValue } from "./find-value.js"
 import { ListPane } from "./list-pane.js"
 import { namespaceHint } from "./namespaces.js"
-import { ObjectDetail, shown } from "./object-detail.js"
+import { changesText, valuesText } from "./object-changes.js"
+import { ObjectDetail } from "./object-detail.js"
 import { forever } from "./observe.js"
 import { SmallPlot } from "./plot.js"
 
 const drawsPerSecond = 4
 /** Milliseconds after the last keystroke until a typed text is written to the address. */
 const typingTime = 400
-/** The cells of a row: name, type (agents: id), owner (agents: number of objects), last change, chart, age of the change. */
-const cells = ["clip name", "clip muted", "clip", "clip change", "picture", "num muted when"]
+/** The cells of a row: name, type (agents: id), owner (agents: number of objects), last change or values, chart, age of the change. */
+const cells = ["clip name", { className: "ends muted", parts: [{}, {}] }, "clip", "clip change", "picture", "num muted when"]
 const collator = new Intl.Collator()
 
 export const view = {
@@ -243,9 +244,11 @@ class Alive {
   #row(entry) {
     const { id, name, object, owner, state, changes, changed } = entry
     const change = state === "gone" ? "gone"
-      : changes.length === 0 ? (state === "added" ? "came" : "changed")
-      : line(changes.map(({ property, before, after }) => `${line(property, 60)}: ${shown(before)} → ${shown(after)}`).join(", "))
-    const about = isAgent(entry) ? [line(id), plural(this.#owned.get(id) ?? 0, "object")] : [line(object.objectType, 100), this.#app.names.of(owner)]
+      : changes.length > 0 ? changesText(changes)
+      : isAgent(entry) ? (state === "added" ? "joined" : "changed")
+      : valuesText(object) || state
+    const about = isAgent(entry) ? [["", line(id)], plural(this.#owned.get(id) ?? 0, "object")]
+      : [ends(lineEnd(object.objectType, 100)), this.#app.names.of(owner)]
     const uncut = { 2: isAgent(entry) ? undefined : this.#app.names.uncut(owner) }
     return { cells: [name, ...about, change, "", ago(changed)], uncut, isDimmed: state === "gone", drawPicture: (cell) => this.#drawPicture(cell, entry) }
   }

@@ -68,6 +68,18 @@ export function line(value, length = maximumLine) {
   return short.replace(/\s+/g, " ")
 }
 
+/** Returns a text in one line of bounded length as `line` does, but keeps its end: types and topics differ there. */
+export function lineEnd(value, length = maximumLine) {
+  if (typeof value !== "string" || value.length <= length) return line(value, length)
+  return `…${value.slice(-length)}`.replace(/\s+/g, " ")
+}
+
+/** Returns a type, an operation or a topic in two parts, of which a narrow cell shows the second one: ["com.example.", "Door"]. */
+export function ends(text) {
+  const start = Math.max(text.lastIndexOf("."), text.lastIndexOf("/")) + 1
+  return start === text.length ? ["", text] : [text.slice(0, start), text.slice(start)]
+}
+
 /** Returns a short form of an id; any other value is printed as JSON, undefined as "–". */
 export function shortId(id) {
   const text = line(id, 40)

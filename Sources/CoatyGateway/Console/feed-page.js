@@ -10,10 +10,10 @@ import { namespaceHint } from "./namespaces.js"
 const heads = ["Time", "Event", "Channel, operation", "About", "Type", "Sender"]
 const cells = [
   "num muted", "tag",
-  { className: "clip", parts: [{ className: "pick", pick: "name" }] },
-  // The first part is the name, shown only if its own column is hidden.
-  { className: "clip", parts: [{ className: "lead" }, {}] },
-  { className: "clip muted", parts: [{ className: "pick", pick: "type" }] },
+  { className: "ends", parts: [{ className: "pick", pick: "name" }, { className: "pick", pick: "name" }] },
+  // The first part is the name, shown only if its own column is hidden; the last one what has changed.
+  { className: "clip", parts: [{ className: "lead" }, {}, { className: "muted" }] },
+  { className: "ends muted", parts: [{ className: "pick", pick: "type" }, { className: "pick", pick: "type" }] },
   { className: "clip", parts: [{ className: "pick", pick: "sender" }] },
 ]
 

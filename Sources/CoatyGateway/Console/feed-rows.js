@@ -1,8 +1,9 @@
 // The texts of the feed's rows.
 
-import { clock, count, line, plural } from "./dom.js"
+import { clock, count, ends, lineEnd, plural } from "./dom.js"
 import { nameDimension, valueOf } from "./feed-filter.js"
 import { frameHasValue } from "./find-value.js"
+import { changesText, differences, valuesText } from "./object-changes.js"
 import { isFailure, sender, senderId, subject, subjectParts } from "./summary.js"
 
 /** Returns the row of an event, a gap or a mark for a `RowList`. */
@@ -10,7 +11,7 @@ export function rowOf(entry, names) {
   if (entry.came !== undefined) return { note: `Paused here. ${sinceText(entry)}` }
   if (entry.frame.op === "gap") return { note: gapText(entry.frame) }
   const { time, event, name, subject, type, sender } = summaryOf(entry, names)
-  return { cells: [time, event, name, subject, type, sender], uncut: { 5: names.uncut(senderId(entry.frame)) }, pattern: event, kind: isFailure(entry.frame) ? "bad" : undefined }
+  return { cells: [time, event, ends(name), subject, ends(type), sender], uncut: { 5: names.uncut(senderId(entry.frame)) }, pattern: event, kind: isFailure(entry.frame) ? "bad" : undefined }
 }
 
 /**
@@ -33,16 +34,28 @@ function summaryOf(item, names) {
   const who = sender(frame, names)
   if (summary.sender !== who) {
     summary.sender = who
-    summary.subject = subjectParts(frame, names)
+    const details = detailsOf(item)
+    summary.subject = [...subjectParts(frame, names), details && ` · ${details}`]
     summary.text = [summary.event, summary.name, subject(frame, names), summary.type, who].join(" ").toLowerCase()
   }
   return summary
 }
 
+/** Events with an object whose members are shown. */
+const withObject = new Set(["advertise", "channel", "resolve", "update", "complete"])
+
+/** Returns what has changed in the object of an event since the former event with it; if nothing has, the object's values. */
+function detailsOf({ frame, before }) {
+  const object = frame.data?.object
+  if (!withObject.has(frame.event) || typeof object !== "object" || object === null || Array.isArray(object)) return ""
+  const changes = before === undefined ? [] : differences(before, object)
+  return changes.length > 0 ? changesText(changes) : valuesText(object)
+}
+
 /** Returns the channel, the operation, the IO context or the topic of an event. */
 function nameOf(frame) {
   const dimension = nameDimension(frame)
-  return dimension === undefined ? "" : line(valueOf(frame, dimension), 100)
+  return dimension === undefined ? "" : lineEnd(valueOf(frame, dimension), 100)
 }
 
 /** Returns a text with the number of events since the feed was paused. */

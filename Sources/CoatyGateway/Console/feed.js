@@ -1,7 +1,7 @@
 // The live feed: the events of the network as they happen.
 
 import { stringifyExact } from "../client.js"
-import { count, frames, line, plural, setHidden, setText } from "./dom.js"
+import { count, frames, line, lineEnd, plural, setHidden, setText } from "./dom.js"
 import { EventDetail } from "./event-detail.js"
 import { eventKey } from "./event-key.js"
 import { exportLines, fileName, save } from "./feed-export.js"
@@ -10,6 +10,7 @@ import { feedPage, showChosen } from "./feed-page.js"
 import { isFound, rowOf, sinceText } from "./feed-rows.js"
 import { FeedSubscriptions } from "./feed-subscriptions.js"
 import { parseJSON } from "./json-text.js"
+import { LastObjects } from "./object-changes.js"
 import { isResponse } from "./summary.js"
 import { Timeline } from "./timeline.js"
 
@@ -37,6 +38,7 @@ export const view = {
 class Feed {
   #app
   #timeline = new Timeline()
+  #objects = new LastObjects()
   #holdTimer
   #typingTimer
   #opened
@@ -196,7 +198,7 @@ class Feed {
 
   #chosenText(dimension) {
     const value = this.#filter.chosen[dimension]
-    return dimension === "sender" ? this.#app.names.of(value) : line(value, maximumChosen)
+    return dimension === "sender" ? this.#app.names.of(value) : lineEnd(value, maximumChosen)
   }
 
   #chosenFull(dimension) {
@@ -269,7 +271,7 @@ class Feed {
 
   #take(frame) {
     if (frame.op === "event" && frame.event === "call") this.#app.operations.note(frame.operation, "observed")
-    this.#timeline.push(frame, Date.now())
+    this.#timeline.push(frame, Date.now(), frame.op === "event" ? this.#objects.take(frame) : undefined)
     this.#request()
   }
 

@@ -11,7 +11,7 @@ export function showFullTexts() {
     const cells = holder.matches(".row") ? [...holder.children] : [holder]
     const cell = cells.find((cell) => contains(cell.getBoundingClientRect(), clientX, clientY))
     const { uncut } = cell?.dataset ?? {}
-    if (cell && (uncut !== undefined || cell.scrollWidth > cell.clientWidth)) {
+    if (cell && (uncut !== undefined || [cell, ...cell.children].some(isCut))) {
       holder.title = uncut ?? cell.textContent
       holder.dataset.fullText = "true"
     } else if (holder.dataset.fullText) {
@@ -20,5 +20,7 @@ export function showFullTexts() {
     }
   })
 }
+
+const isCut = ({ scrollWidth, clientWidth }) => scrollWidth > clientWidth
 
 const contains = ({ left, right, top, bottom }, x, y) => x >= left && x <= right && y >= top && y <= bottom

@@ -4,6 +4,7 @@ import { codeOfObject } from "./code-of.js"
 import { copyCodeButtons } from "./copy-code.js"
 import { ago, copyButton, count, dateTime, h, line, plural, replace, setHidden, setText } from "./dom.js"
 import { maximumShown, prettyJSON } from "./json-print.js"
+import { shown } from "./object-changes.js"
 import { Plots } from "./plot.js"
 import { token } from "./token.js"
 
@@ -81,9 +82,6 @@ export class ObjectDetail {
       h("span", { className: "clip" }, other.name), h("span", { className: "clip muted" }, line(other.object.objectType))))))
   }
 }
-
-/** Returns a value as text, "–" for none. */
-export const shown = (value) => (value === undefined ? "–" : line(value, 60))
 
 function build(aside, close, current) {
   const text = (tag, className = "") => h(tag, { className })

@@ -1,6 +1,6 @@
 // Summaries of events. Agents may send any data, so that every function returns texts for every type of value.
 
-import { line, plural, shortId } from "./dom.js"
+import { line, lineEnd, plural, shortId } from "./dom.js"
 
 /** The events of the subscription `traffic`, in the order of their filter chips. */
 export const trafficEvents = [
@@ -59,9 +59,9 @@ function content(frame, names) {
 
 /** Returns the object type of an event, or the topic of a raw event. */
 export function kind(frame) {
-  if (frame.event === "raw") return line(frame.topic, 100)
+  if (frame.event === "raw") return lineEnd(frame.topic, 100)
   const object = frame.data.object ?? list(frame.data.objects)[0]
-  return typeof object?.objectType === "string" ? line(object.objectType, 100) : ""
+  return typeof object?.objectType === "string" ? lineEnd(object.objectType, 100) : ""
 }
 
 /** Returns the id of the sender; for an IO value, of its source. */
@@ -110,7 +110,7 @@ function objects(data) {
 }
 
 function wanted({ objectTypes, coreTypes, objectId, externalId }) {
-  const types = [...list(objectTypes).slice(0, 10), ...list(coreTypes).slice(0, 10)].map((type) => line(type, 60))
+  const types = [...list(objectTypes).slice(0, 10), ...list(coreTypes).slice(0, 10)].map((type) => lineEnd(type, 60))
   const ids = [objectId === undefined ? "" : shortId(objectId), line(externalId, 60)].filter((text) => text !== "")
   return line([...types, ...ids].join(", "))
 }

@@ -41,7 +41,8 @@ export class Timeline {
     return kept
   }
 
-  push(frame, at) {
+  /** Adds a frame that was received at a time. @param before the former version of its object */
+  push(frame, at, before) {
     if (frame.op === "gap") {
       this.#gaps += 1
       this.dropped += frame.dropped ?? 0
@@ -50,7 +51,7 @@ export class Timeline {
     let ring = this.#rings.get(family)
     if (ring === undefined) this.#rings.set(family, ring = new Ring())
     this.#total += 1
-    ring.push({ number: this.#total, at, frame }, frame.size)
+    ring.push({ number: this.#total, at, frame, before }, frame.size)
   }
 
   /** @returns {Reason | undefined} undefined unless it is stopped */
