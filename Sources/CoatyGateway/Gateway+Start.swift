@@ -37,7 +37,7 @@ extension Gateway {
             let (host, isEncrypted, broker) = (settings.host, certificates != nil, broker.host)
             peers.announceURL { PeerProbe.url(host: host, port: port, isEncrypted: isEncrypted, broker: broker) }
         }
-        try await start("drain", drain, stopLimit: drain.delay + .milliseconds(50))
+        try await start("readiness", drain, stopLimit: drain.delay + .milliseconds(50))
         reloader.withLock { $0 = makeReloader(network) }
         if stopClock.reserved > stopClock.limit {
             logger.warning(

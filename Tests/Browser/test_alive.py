@@ -16,9 +16,10 @@ class AliveTests(ConsoleCase):
         agent = self.stack.agent(self.broker)
         row = self.browser.wait_for_row("Test agent", "Alive")
         self.assertIn(agent.id, row.text)
+        self.assertIn("joined", row.text)
         agent.stop()
         script = """
-        return all('[aria-label="Alive"] li').some((row) => row.textContent.includes("Test agent") && row.textContent.includes("gone"))
+        return all('[aria-label="Alive"] li').some((row) => row.textContent.includes("Test agent") && row.textContent.includes("left"))
         """
         self.browser.wait("the agent is gone", script)
 
@@ -50,7 +51,7 @@ class AliveTests(ConsoleCase):
         for expected in ("com.example.Lamp", lamp["objectId"], "coaty-gateway", '"isOn": true'):
             browser.wait_for_text(expected, detail)
         self.gateway.curl("POST", "/v1/deadvertise", {"objectIds": [lamp["objectId"]]})
-        browser.wait_for_text("Gone", detail)
+        browser.wait_for_text("Removed", detail)
         browser.press_keys(Keys.ESCAPE)
         browser.wait("the detail is closed", "return all(arguments[0]).length === 0", detail)
 

@@ -243,7 +243,7 @@ class Alive {
 
   #row(entry) {
     const { id, name, object, owner, state, changes, changed } = entry
-    const change = state === "gone" ? "gone"
+    const change = state === "gone" ? (isAgent(entry) ? "left" : "removed")
       : changes.length > 0 ? changesText(changes)
       : isAgent(entry) ? (state === "added" ? "joined" : "changed")
       : valuesText(object) || state

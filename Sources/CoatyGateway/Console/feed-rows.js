@@ -61,7 +61,7 @@ function nameOf(frame) {
 /** Returns a text with the number of events since the feed was paused. */
 export function sinceText({ came, gone }) {
   if (came === 0) return "No events since."
-  return `${plural(came, "event")} since${gone > 0 ? `, of which ${count(gone)} are no longer kept` : ""}.`
+  return `${plural(came, "event")} since${gone > 0 ? `, of which ${count(gone)} are no longer available` : ""}.`
 }
 
 const gapText = ({ dropped, where }) =>

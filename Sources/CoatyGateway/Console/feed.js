@@ -385,13 +385,15 @@ class Feed {
     const perSecond = rate >= 10 ? count(Math.round(rate)) : rate.toFixed(rate > 0 ? 1 : 0)
     const rateText = this.#app.away.since === undefined ? ` · ${perSecond} per second` : ""
     const droppedText = dropped > 0 ? ` · ${count(dropped)} dropped` : ""
-    return `${plural(events, "event")}${droppedText}${rateText} · the latest ${count(kept)} are kept`
+    // Gaps count as kept, too.
+    const keptText = kept < events ? ` · the page keeps the last ${count(kept)}` : ""
+    return `${plural(events, "event")} received${droppedText}${rateText}${keptText}`
   }
 
   /** Explains why nothing is shown. */
   #explain() {
     if (this.#filter.isNarrow || this.#applied.filter !== "") {
-      const hidden = this.#timeline.kept > 0 ? ` ${plural(this.#timeline.kept, "event")} of other kinds, senders or types are kept.` : ""
+      const hidden = this.#timeline.kept > 0 ? ` The page has ${plural(this.#timeline.kept, "event")} of other kinds, senders or types.` : ""
       this.#list.explain("No such event yet", `New events that match your choice appear here.${hidden}`, false)
     } else {
       this.#list.explain("No events yet", "Every event in the network appears here when it is published. Publish the first one on the page “Send”, or with curl:", true)

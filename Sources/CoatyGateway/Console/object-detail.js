@@ -1,5 +1,6 @@
 // The detail of an object, updated as the object changes.
 
+import { isAgent } from "./alive-objects.js"
 import { codeOfObject } from "./code-of.js"
 import { copyCodeButtons } from "./copy-code.js"
 import { ago, copyButton, count, dateTime, h, line, plural, replace, setHidden, setText } from "./dom.js"
@@ -62,7 +63,7 @@ export class ObjectDetail {
     setText(ui.coreType, line(object.coreType))
     setText(ui.id, line(entry.id))
     setText(ui.since, dateTime(entry.since))
-    setText(ui.changedTerm, entry.state === "gone" ? "Gone" : "Last change")
+    setText(ui.changedTerm, entry.state !== "gone" ? "Last change" : isAgent(entry) ? "Left" : "Removed")
     setHidden(ui.changes, changes.length === 0)
     replace(ui.changesBody, changes.map(({ property, before, after }) =>
       h("tr", {}, h("td", {}, line(property, 60)), h("td", { className: "mono muted" }, shown(before)), h("td", { className: "mono" }, shown(after)))))
