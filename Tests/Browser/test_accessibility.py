@@ -5,7 +5,7 @@ import pathlib
 import axe_playwright_python
 from selenium.webdriver.common.keys import Keys
 
-from browser import NARROW, WIDE, ConsoleCase
+from browser import NARROW, NETWORK, WIDE, ConsoleCase
 from stack import TEMPERATURE_NAMESPACE
 from test_gateway import slow_consumer
 
@@ -51,6 +51,26 @@ class EmptyTests(AccessibilityCase):
             with self.subTest(view):
                 self.open(view)
                 self.check(f"empty {view}")
+
+
+class AwayTests(AccessibilityCase):
+    # The browser logs failed connections to the gateway.
+    allowed = NETWORK
+
+    def test_views_while_the_gateway_is_away(self):
+        agent = self.stack.agent(self.broker)
+        self.open("alive")
+        self.browser.wait_for_row(agent.id, "Alive")
+        for view in ("Live feed", "IO routing", "Gateway"):
+            self.browser.go(view)
+        self.browser.wait("a rate", """return all(".rate-now").some((rate) => /\\d/.test(rate.textContent))""")
+        self.gateway.kill()
+        self.browser.wait("the banner", "return all('#banner').length === 1")
+        for view in ("Agents & objects", "Live feed", "IO routing", "Gateway"):
+            with self.subTest(view):
+                self.browser.go(view)
+                self.check(f"{view} while the gateway is away")
+        self.gateway.start()
 
 
 class FullTests(AccessibilityCase):

@@ -3,7 +3,7 @@
 import json
 import signal
 
-from browser import ConsoleCase
+from browser import NETWORK, ConsoleCase
 from stack import TEMPERATURE_CONTEXT, eventually
 
 SOURCES = {
@@ -210,6 +210,16 @@ class SourceValuesTests(RoutingCase):
         finally:
             self.sources.process.send_signal(signal.SIGCONT)
         eventually("values again", lambda: all(row[3].startswith("every ") for row in self.table()))
+
+    def test_measured_rates_are_not_known_while_the_gateway_is_away(self):
+        # The browser logs failed connections to the gateway.
+        self.allowed = NETWORK
+        eventually("values", lambda: all(row[3].startswith("every ") for row in self.table()))
+        self.gateway.kill()
+        eventually("no rates", lambda: [row[3] for row in self.table()] == ["not known now"] * 3)
+        self.gateway.start()
+        self.browser.wait_for_connection()
+        eventually("rates again", lambda: [row[3].startswith("every ") for row in self.table()] == [True] * 3)
 
 
 class NoRoutingTests(ConsoleCase):
