@@ -34,7 +34,7 @@ struct AccessCommand: ParsableCommand {
             do {
                 print(try AccessExplainer.explanation(file: config, subject: subject, operation: operation))
             } catch {
-                throw ValidationError("\(error)")
+                throw Failure.invalid(error)
             }
         }
     }

@@ -5,9 +5,10 @@ struct CheckConfigCommand: ParsableCommand {
         commandName: "check-config",
         abstract: "Check the settings without starting the gateway.",
         discussion: """
-            Reads the environment, the file, and the certificates and keys that they name, like "serve". Prints nothing and exits \
-            with 0 if they are valid; otherwise prints the place and the reason, and exits with 64. It opens no port, and \
-            connects to nothing. Run it as the user of the gateway, so that it needs the same permissions.
+            Reads the environment, the file, and the certificates and keys that they name, like "serve", and checks that the \
+            state directory and the audit log can be written. Prints nothing and exits with 0 if they are valid; otherwise prints \
+            the place and the reason, and exits with 64. It opens no port, and connects to nothing. Run it as the user of the \
+            gateway, so that it needs the same permissions.
 
             EXAMPLE:
               coaty-gateway check-config --config /etc/coaty-gateway/gateway.yaml
@@ -21,7 +22,7 @@ struct CheckConfigCommand: ParsableCommand {
         do {
             try settings.checkFiles()
         } catch {
-            throw ValidationError("\(error)")
+            throw Failure.invalid(error)
         }
     }
 }

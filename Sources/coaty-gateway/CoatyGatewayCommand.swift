@@ -34,4 +34,27 @@ struct CoatyGatewayCommand: AsyncParsableCommand {
         ],
         defaultSubcommand: ServeCommand.self
     )
+
+    static func main() async {
+        if let refusal = refusal(of: CommandLine.arguments.dropFirst()) {
+            Output.report(refusal)
+            exit(withError: ExitCode.validationFailure)
+        }
+        await main(nil)
+    }
+
+    /// Returns the reason for refusing the name of a command; nil if there is none. Without this, the name would be an
+    /// unexpected argument of "serve".
+    private static func refusal(of arguments: ArraySlice<String>) -> String? {
+        var commands = configuration.subcommands
+        for argument in arguments.first == "help" ? arguments.dropFirst() : arguments {
+            guard !argument.hasPrefix("-"), !commands.isEmpty else { return nil }
+            guard let command = commands.first(where: { $0._commandName == argument }) else {
+                let reason = NearestName.refusal(of: argument, known: commands.map { $0._commandName })
+                return "the command \(argument) \(reason)"
+            }
+            commands = command.configuration.subcommands
+        }
+        return nil
+    }
 }

@@ -18,7 +18,7 @@ struct SettingsOptions: ParsableArguments {
         do {
             return try settings(flags: flags)
         } catch {
-            throw ValidationError("\(error)")
+            throw Failure.invalid(error)
         }
     }
 

@@ -1,5 +1,5 @@
 /// Finds the known name that a misspelled name most likely means.
-enum NearestName {
+public enum NearestName {
     /// Maximum length of a name. Longer names are not compared, because the work grows with the product of the lengths.
     private static let maximumLength = 64
     /// Maximum number of typing errors.
@@ -20,7 +20,7 @@ enum NearestName {
     }
 
     /// Returns the reason for refusing a name: the nearest of the known names, and all of them.
-    static func refusal(of name: String, known: some Collection<String>) -> String {
+    public static func refusal(of name: String, known: some Collection<String>) -> String {
         let question = of(name, among: known).map { "; did you mean \($0)?" } ?? "."
         return "is unknown\(question) Allowed: \(known.sorted().joined(separator: ", "))"
     }

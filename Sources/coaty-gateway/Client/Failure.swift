@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// The failure of a client command, with its exit code.
+/// The failure of a command, with its exit code.
 enum Failure: Error, CustomStringConvertible {
     /// The gateway, or the agent that was called, refused the request.
     case refused(String)
@@ -38,14 +38,29 @@ enum Failure: Error, CustomStringConvertible {
           74  standard output can't be written
         """
 
-    /// Runs the work of a command; prints its failure, and exits with the code.
+    /// What helps if the gateway was not found at the address.
+    private var hint: String {
+        switch self {
+        case .unreachable, .notAGateway: "; if the gateway has another address, use --url"
+        case .refused, .noResponse: ""
+        }
+    }
+
+    /// Prints an error of a file or of a setting, and returns the exit code for it. A `ValidationError` would also print
+    /// the usage of the command.
+    static func invalid(_ error: any Error) -> ExitCode {
+        Output.report("\(error)")
+        return .validationFailure
+    }
+
+    /// Runs the work of a command for a running gateway; prints its failure, and exits with the code.
     static func reported(_ work: () throws -> Void) throws {
         // A closed pipe is an error of a write.
         signal(SIGPIPE, SIG_IGN)
         do {
             try work()
         } catch let failure as Failure {
-            Output.report("\(failure)")
+            Output.report("\(failure)\(failure.hint)")
             throw failure.code
         }
     }

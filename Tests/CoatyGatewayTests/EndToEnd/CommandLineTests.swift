@@ -101,9 +101,108 @@ import Testing
         #expect(result.status == 64 && result.errors.contains(certificates.path("ca.pem")), "\(result.errors)")
     }
 
-    @Test func unknownCommandsAreRefused() throws {
-        let result = try run(["serv"])
-        #expect(result.status == 64 && result.errors.contains("Unexpected argument 'serv'"))
+    @Test func checkConfigChecksTheStateDirectory() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "check-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let (file, state) = (folder.appending(path: "file").path, folder.appending(path: "state").path)
+        try Data().write(to: URL(filePath: file))
+        for (path, reason) in [
+            (file, "cannot be written"), (file + "/below", "cannot be made"), ("/proc", "cannot be written"),
+            ("/proc/state", "cannot be made"), (folder.path + "/none/state", "cannot be made"),
+        ] {
+            let result = try run(["check-config"], environment: ["COATY_GATEWAY_STATE_DIRECTORY": path])
+            #expect(result.status == 64, "\(path)")
+            #expect(result.errors.contains("state-directory \(path) \(reason): "), "\(result.errors)")
+        }
+        // A directory that a start would create, and one that exists: the check leaves them as they are.
+        #expect(try run(["check-config"], environment: ["COATY_GATEWAY_STATE_DIRECTORY": state]).status == 0)
+        #expect(!FileManager.default.fileExists(atPath: state))
+        #expect(try run(["check-config"], environment: ["COATY_GATEWAY_STATE_DIRECTORY": folder.path]).status == 0)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["file"])
+    }
+
+    /// Also while a gateway runs with the directory, so that a change can be checked before a reload.
+    @Test func checkConfigReadsTheStateOfTheContexts() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "check-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let id = "5a9c1f6e-3b52-4d0a-8f6e-2f6f0a3c7d11"
+        let configuration = folder.appending(path: "gateway.yaml").path
+        try """
+        routing:
+          contexts:
+            - context: { coreType: IoContext, objectType: coaty.IoContext, name: Room, objectId: \(id) }
+        """.write(toFile: configuration, atomically: true, encoding: .utf8)
+        let environment = [
+            "COATY_GATEWAY_STATE_DIRECTORY": folder.path, "COATY_GATEWAY_CONFIG": configuration,
+        ]
+        let gateway = try GatewayProcess(
+            ["--embedded-broker-listen", "127.0.0.1:0", "--config", configuration, "--state-directory", folder.path]
+        )
+        let valid = try run(["check-config"], environment: environment)
+        #expect(valid.status == 0, "\(valid.errors)")
+        #expect(try gateway.stop() == 0)
+        try "coaty-gateway state 99 x\n{}".write(
+            toFile: folder.appending(path: "context-\(id).state").path,
+            atomically: true,
+            encoding: .utf8
+        )
+        let newer = try run(["check-config"], environment: environment)
+        #expect(newer.status == 64 && newer.errors.contains("has version 99"), "\(newer.errors)")
+    }
+
+    @Test func checkConfigChecksTheAuditLog() throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: "audit-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: file) }
+        let result = try run(["check-config"], environment: ["COATY_GATEWAY_AUDIT_LOG": file.path + "/none"])
+        #expect(result.status == 64 && result.errors.contains("audit-log: \(file.path)/none: "), "\(result.errors)")
+        #expect(try run(["check-config"], environment: ["COATY_GATEWAY_AUDIT_LOG": file.path]).status == 0)
+        #expect(!FileManager.default.fileExists(atPath: file.path))
+        try Data("{}\n".utf8).write(to: file)
+        #expect(try run(["check-config"], environment: ["COATY_GATEWAY_AUDIT_LOG": file.path]).status == 0)
+        #expect(try Data(contentsOf: file) == Data("{}\n".utf8))
+    }
+
+    /// The usage of a command does not help with an error in a file, a variable or a value.
+    @Test(arguments: [
+        ["check-config"], ["serve"], [], ["access", "explain", "--as", "anonymous", "{}"],
+    ])
+    func errorsInFilesArePrintedWithoutUsage(command: [String]) throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: "wrong-\(UUID().uuidString).yaml")
+        defer { try? FileManager.default.removeItem(at: file) }
+        try "nmespace: x\n".write(to: file, atomically: true, encoding: .utf8)
+        let result = try run(command + ["--config", file.path])
+        #expect(result.status == 64 && result.lines.isEmpty)
+        let line = "coaty-gateway: \(file.path):1: unknown key \"nmespace\"; did you mean namespace?"
+        #expect(result.errors.hasPrefix(line), "\(result.errors)")
+        #expect(result.errors.split(separator: "\n").count == 1, "\(result.errors)")
+    }
+
+    @Test(arguments: [
+        (["statu"], "the command statu is unknown; did you mean status?"),
+        (["check-confi", "--config", "x"], "the command check-confi is unknown; did you mean check-config?"),
+        (["observ", "advertise"], "the command observ is unknown; did you mean observe?"),
+        (["help", "serv"], "the command serv is unknown; did you mean serve?"),
+        (["token", "creat"], "the command creat is unknown; did you mean create?"),
+        (["nonsense"], "the command nonsense is unknown. Allowed: access, agents, "),
+    ])
+    func unknownCommandsAreRefusedWithASuggestion(arguments: [String], text: String) throws {
+        let result = try run(arguments)
+        #expect(result.status == 64 && result.errors.contains(text), "\(result.errors)")
+        #expect(!result.errors.contains("Usage"))
+    }
+
+    @Test(arguments: [
+        ["publish", "{}"], ["discover", "{}"], ["query", "{}"], ["call", "x"], ["observe", "advertise"], ["agents"],
+        ["status"],
+    ])
+    func commandsThatFindNoGatewayNameTheFlagOfItsAddress(command: [String]) throws {
+        for address in ["http://127.0.0.1:1", "http://none.invalid"] {
+            let result = try run(command + ["--url", address])
+            #expect(result.status == 69 && result.errors.hasPrefix("coaty-gateway: \(address)/v1/"), "\(result.errors)")
+            #expect(result.errors.hasSuffix("; if the gateway has another address, use --url\n"), "\(result.errors)")
+        }
     }
 
     @Test func healthcheckFindsTheGatewayByItsSettings() throws {

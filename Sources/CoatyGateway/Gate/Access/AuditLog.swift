@@ -1,6 +1,7 @@
 import Coaty
 import Dispatch
 import Foundation
+import Glibc
 import Logging
 import Synchronization
 
@@ -71,13 +72,31 @@ final class AuditLog: Sendable {
         case .none: return
         case .standardOutput: handle = .standardOutput
         case .file(let path):
-            let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-            guard descriptor >= 0 else {
-                throw ConfigurationError(description: "audit-log: \(path): \(errorText(errno))")
-            }
-            handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+            handle = FileHandle(fileDescriptor: try Self.open(path, O_CREAT), closeOnDealloc: true)
         }
         state.withLock { $0.handle = handle }
+    }
+
+    /// Checks that a start could open the file. Leaves no file that did not exist.
+    ///
+    /// - Throws: ``ConfigurationError`` with the reason.
+    static func check(_ destination: Destination) throws(ConfigurationError) {
+        guard case .file(let path) = destination else { return }
+        let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        if descriptor >= 0 {
+            close(descriptor)
+            unlink(path)
+        } else {
+            close(try open(path, 0))
+        }
+    }
+
+    private static func open(_ path: String, _ flags: Int32) throws(ConfigurationError) -> Int32 {
+        let descriptor = Glibc.open(path, O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0o600)
+        guard descriptor >= 0 else {
+            throw ConfigurationError(description: "audit-log: \(path): \(errorText(errno))")
+        }
+        return descriptor
     }
 
     func denied(_ claim: AccessRequest, by principal: Principal) {

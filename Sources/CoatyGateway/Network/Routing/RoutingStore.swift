@@ -32,15 +32,38 @@ final class RoutingStore: Sendable {
     ///
     /// - Throws: ``RoutingStoreError`` if files can't be written there.
     init(directory: String, configuration: RoutingConfiguration, logger: Logger) throws(RoutingStoreError) {
-        self.directory = directory.hasSuffix("/") ? directory : directory + "/"
+        self.directory = directory
         order = configuration.contexts.map(\.objectId)
         let configured = Dictionary(configuration.contexts.map { ($0.objectId, $0) }, uniquingKeysWith: { $1 })
         state = Mutex(State(configured: configured))
         self.logger = logger
-        if mkdir(directory, 0o700) != 0, errno != EEXIST {
+        _ = try Self.make(directory)
+        try Self.probe(directory)
+    }
+
+    /// Checks that a start could use the directory, also while a gateway runs with it. Leaves no file, and no directory
+    /// that did not exist.
+    ///
+    /// - Throws: ``RoutingStoreError`` with the reason.
+    static func check(_ directory: String, configuration: RoutingConfiguration) throws(RoutingStoreError) {
+        let isNew = try make(directory)
+        defer { if isNew { rmdir(directory) } }
+        try probe(directory)
+        try StateLock.check(directory: directory)
+        for context in configuration.contexts { try refuseNewer(context.objectId, in: directory) }
+    }
+
+    /// Returns whether the directory did not exist.
+    private static func make(_ directory: String) throws(RoutingStoreError) -> Bool {
+        if mkdir(directory, 0o700) == 0 { return true }
+        guard errno == EEXIST else {
             throw RoutingStoreError(directory: directory, reason: "cannot be made: \(errorText(errno))")
         }
-        let probe = self.directory + ".probe"
+        return false
+    }
+
+    private static func probe(_ directory: String) throws(RoutingStoreError) {
+        let probe = directory + "/.probe"
         let descriptor = open(probe, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
             throw RoutingStoreError(directory: directory, reason: "cannot be written: \(errorText(errno))")
@@ -58,7 +81,7 @@ final class RoutingStore: Sendable {
             queue.async { [self] in
                 continuation.resume(
                     with: Result {
-                        try order.forEach(refuseNewer)
+                        for id in order { try Self.refuseNewer(id, in: directory) }
                         let configured = state.withLock(\.configured)
                         return order.compactMap { configured[$0] }.map(load)
                     }
@@ -91,7 +114,11 @@ final class RoutingStore: Sendable {
         }
     }
 
-    private func file(_ id: CoatyUUID) -> StateFile { StateFile(path: "\(directory)context-\(id).state") }
+    private func file(_ id: CoatyUUID) -> StateFile { Self.file(id, in: directory) }
+
+    private static func file(_ id: CoatyUUID, in directory: String) -> StateFile {
+        StateFile(path: "\(directory)/context-\(id).state")
+    }
 
     // MARK: - On the queue
 
@@ -118,8 +145,8 @@ final class RoutingStore: Sendable {
 
     /// - Throws: ``RoutingStoreError`` if one of a context's files has a newer version. The previous file is checked
     ///   too, because the next write would replace it.
-    private func refuseNewer(_ id: CoatyUUID) throws {
-        let file = file(id)
+    private static func refuseNewer(_ id: CoatyUUID, in directory: String) throws(RoutingStoreError) {
+        let file = file(id, in: directory)
         for path in [file.path, file.previousPath] {
             do throws(StateFile.Flaw) {
                 _ = try StateFile.read(path)

@@ -30,6 +30,17 @@ final class StateLock: Sendable {
         self.descriptor = descriptor
     }
 
+    /// Checks that the file of the lock, which another user may have created, can be opened.
+    ///
+    /// - Throws: ``RoutingStoreError`` with the reason. That a process has the lock is no reason.
+    static func check(directory: String) throws(RoutingStoreError) {
+        let descriptor = open(directory + "/.lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 || errno == ENOENT else {
+            throw RoutingStoreError(directory: directory, reason: "cannot be locked: \(errorText(errno))")
+        }
+        close(descriptor)
+    }
+
     deinit { close(descriptor) }
 
     /// Returns the process id that the holder has written; empty if there is none.
