@@ -51,9 +51,11 @@ extension ConnectionError {
             )
         case MOSQ_ERR_ERRNO.rawValue where error.errno == ECONNRESET || error.errno == EPIPE:
             self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
-        // What OpenSSL reports if the other end closes the socket without an end of TLS.
-        case MOSQ_ERR_ERRNO.rawValue where error.errno == EPROTO && wasConnected && usesTLS:
+        // libmosquitto 2.0.21 (Debian 13) reports the end of a TLS connection like this, without a line in its log.
+        case MOSQ_ERR_ERRNO.rawValue where error.errno == EPROTO && usesTLS && wasConnected:
             self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
+        case MOSQ_ERR_ERRNO.rawValue where error.errno == EPROTO && usesTLS, MOSQ_ERR_TLS.rawValue where !wasConnected:
+            self.init(.tlsNotOffered, "\(address): \(TLSDiagnosis.closedDuringHandshake)")
         case MOSQ_ERR_ERRNO.rawValue:
             self.init(.network, "\(address): \(String(cString: strerror(error.errno)))")
         case MOSQ_ERR_CONN_LOST.rawValue, MOSQ_ERR_NO_CONN.rawValue:

@@ -16,6 +16,9 @@ struct TLSDiagnosis {
 
     private static let wrongHost = "the broker's certificate is not for the host name that was configured"
 
+    static let closedDuringHandshake =
+        "the connection was closed during the TLS handshake; does the broker offer TLS on this port?"
+
     /// Maximum number of stored lines of one connection.
     private static let maximumLines = 20
 
@@ -44,10 +47,7 @@ struct TLSDiagnosis {
             return ConnectionError(.tlsNotOffered, "the broker does not offer TLS on this port")
         }
         if reports("unexpected eof") {
-            return ConnectionError(
-                .tlsNotOffered,
-                "the connection was closed during the TLS handshake; does the broker offer TLS on this port?"
-            )
+            return ConnectionError(.tlsNotOffered, Self.closedDuringHandshake)
         }
         if Self.certificateAlerts.contains(where: reports) {
             return ConnectionError(

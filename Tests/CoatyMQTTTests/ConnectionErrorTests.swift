@@ -1,0 +1,48 @@
+import CMosquitto
+import Coaty
+import Glibc
+import TestSupport
+import Testing
+
+@testable import CoatyMQTT
+
+/// Causes that libmosquitto reports in another way in another version; BrokersTests has all causes with real brokers.
+@Suite(.exclusive) struct ConnectionErrorTests {
+    private func reason(
+        _ code: Int32,
+        errno: Int32 = 0,
+        wasConnected: Bool = false,
+        usesTLS: Bool = true,
+        diagnosis: TLSDiagnosis = TLSDiagnosis()
+    ) -> ConnectionError.Reason {
+        ConnectionError(
+            MosquittoError(code: code, errno: errno),
+            address: "broker.example:8883",
+            refusal: nil,
+            wasConnected: wasConnected,
+            usesTLS: usesTLS,
+            isSocketConnected: true,
+            diagnosis: diagnosis,
+            disconnectReason: nil
+        ).reason
+    }
+
+    /// libmosquitto 2.0.21 reports both, by turns, and logs nothing. 2.0.11 logs an unexpected end.
+    @Test func connectionClosedDuringTheHandshakeMeansThatTLSIsNotOffered() {
+        #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: EPROTO) == .tlsNotOffered)
+        #expect(reason(Int32(MOSQ_ERR_TLS.rawValue)) == .tlsNotOffered)
+        var diagnosis = TLSDiagnosis()
+        diagnosis.note("OpenSSL Error[0]: error:0A000126:SSL routines::unexpected eof while reading", verification: nil)
+        #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: EPROTO, diagnosis: diagnosis) == .tlsNotOffered)
+    }
+
+    @Test func otherProtocolErrorsAreNotTakenForAPortWithoutTLS() {
+        #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: EPROTO, wasConnected: true) == .closed)
+        #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: EPROTO, usesTLS: false) == .network)
+        #expect(reason(Int32(MOSQ_ERR_PROTOCOL.rawValue)) == .protocol)
+        #expect(reason(Int32(MOSQ_ERR_TLS.rawValue), wasConnected: true) == .tls)
+        var diagnosis = TLSDiagnosis()
+        diagnosis.note("OpenSSL Error[0]: error:0A000412:SSL routines::sslv3 alert bad certificate", verification: nil)
+        #expect(reason(Int32(MOSQ_ERR_TLS.rawValue), diagnosis: diagnosis) == .tlsClientCertificate)
+    }
+}
