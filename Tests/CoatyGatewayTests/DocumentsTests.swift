@@ -4,7 +4,7 @@ import Testing
 
 @testable import CoatyGateway
 
-/// The Markdown documents: their structure, their links, the recipes, and the commands of the README's first page.
+/// The Markdown documents: their structure, their links, the recipes, and the commands that use the demo agent.
 @Suite(.exclusive) struct DocumentsTests {
     private static let root = URL(filePath: #filePath).appending(path: "../../..").standardizedFileURL
 
@@ -100,10 +100,16 @@ import Testing
         }
     }
 
-    /// Each command prints what the README shows, except for values that differ from run to run.
-    @Test func readmeCommandsPrintTheShownOutput() throws {
-        let readme = try #require(try Self.documents()["README.md"])
-        let section = try #require(readme.components(separatedBy: "\n## ").first { $0.hasPrefix("Five minutes") })
+    /// Each command prints what the document shows, except for values that differ from run to run.
+    @Test(arguments: [("README.md", "Five minutes", 6), ("docs/operations-of-agents.md", "", 3)])
+    func commandsPrintTheShownOutput(path: String, heading: String, commands: Int) throws {
+        let document = try #require(try Self.documents()[path])
+        let begin = try #require(
+            heading.isEmpty ? document.startIndex : document.range(of: "\n## \(heading)")?.upperBound
+        )
+        let rest = document[begin...]
+        let end = heading.isEmpty ? rest.endIndex : rest.range(of: "\n## ")?.lowerBound ?? rest.endIndex
+        let section = rest[..<end]
         let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0", "--demo", "true"])
         try waitUntil("the demo agent is there") {
             try gateway.request("GET", "/v1/objects?objectType=com.example.demo.Thermometer").text.contains("Demo")
@@ -125,7 +131,7 @@ import Testing
             }
             #expect(!printed.isEmpty && !printed.contains("urn:coaty-gateway:problem"), "\(command)\n\(printed)")
         }
-        #expect(count == 6)
+        #expect(count == commands)
     }
 
     private static func run(_ command: String) throws -> String {
