@@ -100,6 +100,17 @@ import Testing
         }
     }
 
+    /// The README lists each document of the folder.
+    @Test func eachDocumentIsInTheMapOfTheReadme() throws {
+        let documents = try Self.documents()
+        let readme = try #require(documents["README.md"])
+        let map = try #require(readme.components(separatedBy: "\n## ").first { $0.hasPrefix("Documentation") })
+        for path in documents.keys where path.hasPrefix("docs/") {
+            #expect(map.contains("](\(path))"), "\(path)")
+        }
+        #expect(map.firstMatch(of: /\]\(([^)]+)\)/)?.1 == "docs/concepts.md", "the concepts come first")
+    }
+
     /// Each command prints what the document shows, except for values that differ from run to run.
     @Test(arguments: [("README.md", "Five minutes", 6), ("docs/operations-of-agents.md", "", 3)])
     func commandsPrintTheShownOutput(path: String, heading: String, commands: Int) throws {

@@ -4,7 +4,8 @@ import Testing
 
 @testable import CoatyGateway
 
-/// docs/operations.md has instructions for each alert, for each bound, and for each log line that requires action.
+/// docs/operations.md has instructions for each alert, docs/limits.md for each bound, and docs/log-lines.md for each
+/// log line that requires action.
 @Suite(.exclusive) struct RunbookTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
@@ -136,10 +137,10 @@ import Testing
     @Test func eachLogLineThatAsksForActionHasARow() throws {
         let logged = try Self.logged()
         #expect(logged.count > 40, "the calls are found")
-        let rows = try Self.rows(Self.text("docs/operations.md"), "log lines")
+        let rows = try Self.rows(Self.text("docs/log-lines.md"), "log lines")
         let names = Set(rows.map(\.name))
         for (text, place) in logged where !names.contains(text) {
-            Issue.record("\(place): docs/operations.md has no row for: \(text)")
+            Issue.record("\(place): docs/log-lines.md has no row for: \(text)")
         }
         let known = logged.map(\.text) + Self.notices.map(\.0)
         for name in names.subtracting(known) { Issue.record("no call logs: \(name)") }
@@ -148,9 +149,9 @@ import Testing
     }
 
     @Test func eachNoticeThatAsksForActionHasARow() throws {
-        let names = Set(try Self.rows(Self.text("docs/operations.md"), "log lines").map(\.name))
+        let names = Set(try Self.rows(Self.text("docs/log-lines.md"), "log lines").map(\.name))
         for (text, file) in Self.notices {
-            #expect(names.contains(text), "docs/operations.md has no row for: \(text)")
+            #expect(names.contains(text), "docs/log-lines.md has no row for: \(text)")
             let source = try Self.text("Sources/" + file)
             let literals = source.matches(of: /"/).map { Self.literal(source[$0.range.upperBound...]) }
             #expect(literals.contains(text), "\(file) does not log: \(text)")
@@ -164,14 +165,14 @@ import Testing
     }
 
     @Test func eachBoundHasARow() throws {
-        let document = try Self.text("docs/operations.md")
+        let document = try Self.text("docs/limits.md")
         let problems = try Self.rows(document, "bounds")
         let names = problems.flatMap { $0.name.components(separatedBy: "`, `") }
         #expect(Set(names).count == names.count, "each name has one row")
         let (labels, types) = (try Self.limitLabels(), try Self.problemTypes())
         #expect(labels.count > 18 && types.count > 12, "they are found")
         let known = labels.union(types).union(Resource.allCases.map(\.problem.type))
-        for name in known.subtracting(names) { Issue.record("docs/operations.md has no row for: \(name)") }
+        for name in known.subtracting(names) { Issue.record("docs/limits.md has no row for: \(name)") }
         let contract = try Self.text("openapi.yaml")
         for name in Set(names).subtracting(known) where !contract.contains("`urn:coaty-gateway:problem:\(name)`") {
             Issue.record("there is no such bound: \(name)")
@@ -183,7 +184,7 @@ import Testing
         for bound in Limits.bounds.map(\.name) {
             // A row for a resource includes its share.
             let total = bound.replacing(/-per-client$/, with: "")
-            #expect(listed.contains(bound) || listed.contains(total), "docs/operations.md has no row for: \(bound)")
+            #expect(listed.contains(bound) || listed.contains(total), "docs/limits.md has no row for: \(bound)")
         }
         for name in listed.subtracting(GatewaySettings.all.map(\.name)) { Issue.record("no such setting: \(name)") }
     }
