@@ -137,14 +137,23 @@ extension Problems {
         )
     }
 
+    /// Returns the setting that allows a host, with its value in each of its notations. Leaves out the hosts that are
+    /// already allowed, which not everyone may see.
+    private static func allowing(_ host: String) -> String {
+        guard let name = HostName(authority: host)?.text else { return "add a valid name to the setting allowed-hosts" }
+        let value = short(name)
+        return "add \(value) to the setting allowed-hosts (--allowed-hosts \(value), "
+            + "COATY_GATEWAY_ALLOWED_HOSTS=\(value), or allowed-hosts: \(value) in the configuration file)"
+    }
+
     static func hostNotAllowed(_ host: String) -> Problem {
         Problem(
             type: typePrefix + "host-not-allowed",
             title: "Host not allowed",
             status: 421,
             detail: """
-                The host \(short(host)) could be a public DNS name that a foreign web page controls. To allow it, add it to the \
-                setting allowed-hosts, or use the gateway's IP address.
+                The host \(short(host)) could be a public DNS name that a foreign web page controls. To allow it, \
+                \(allowing(host)). Or use the gateway's IP address.
                 """
         )
     }

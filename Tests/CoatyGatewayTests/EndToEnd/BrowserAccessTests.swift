@@ -127,6 +127,44 @@ import Testing
         #expect(reason.contains("evil.example") && reason.contains("allowed-hosts"))
     }
 
+    /// The value has no port and is in lower case, as the setting needs it.
+    @Test func refusedHostsAreNamedWithTheSettingAndItsValue() throws {
+        let gateway = try Self.gateway()
+        let hint = """
+            add pi.fritz.box to the setting allowed-hosts (--allowed-hosts pi.fritz.box, \
+            COATY_GATEWAY_ALLOWED_HOSTS=pi.fritz.box, or allowed-hosts: pi.fritz.box in the configuration file)
+            """
+        let host = ("Host", "Pi.fritz.box:\(gateway.port)")
+        let answer = try gateway.request("GET", "/v1/status", headers: [host])
+        let detail = try #require(answer.json?["detail"] as? String)
+        #expect(answer.status == 421 && detail.contains(hint), "\(detail)")
+        #expect(!detail.contains("gateway.example.com"), "the allowed names are not for everyone")
+        let lan = [("Host", "pi.lan")]
+        let socket = try WebSocketClient(port: gateway.port).shakeHands(path: Self.wsPath, headers: lan)
+        #expect(socket.status == 421)
+        let line = "a request under a public host name was refused; allowed-hosts lists the names that are allowed "
+        try waitUntil("the log has the setting and the value") {
+            gateway.log.split(separator: "\n").contains { $0.contains(line) && $0.contains(hint) }
+                && gateway.log.split(separator: "\n").contains {
+                    $0.contains(line) && $0.contains("--allowed-hosts pi.lan,")
+                }
+        }
+        // With the value, the name is allowed.
+        let allowing = try GatewayProcess([
+            "--embedded-broker-listen", "127.0.0.1:0", "--allowed-hosts", "pi.fritz.box",
+        ])
+        #expect(try allowing.request("GET", "/v1/status", headers: [host]).status == 200)
+        // Where access needs a token, every name is allowed.
+        let token = "coaty_m8yVbT0Wc1x9Qe5rJ2kLzUa7dPfGhN3sXoYtRiBvCwE"
+        let closed = try GatewayProcess(
+            ["--embedded-broker-listen", "127.0.0.1:0"],
+            environment: ["COATY_GATEWAY_TOKEN": token]
+        )
+        let fields = [host, ("Authorization", "Bearer \(token)")]
+        #expect(try closed.request("GET", "/v1/status", headers: fields).status == 200)
+        #expect(try closed.request("GET", "/v1/status", headers: [host]).status == 401)
+    }
+
     @Test func answersToAllowedOriginsNameThem() throws {
         let gateway = try Self.gateway()
         let connection = try RawConnection(port: gateway.port)

@@ -34,6 +34,10 @@ import Testing
             "CoatyGateway/Gate/Access/AccessControl.swift"
         ),
         (
+            "a request under a public host name was refused; allowed-hosts lists the names that are allowed",
+            "CoatyGateway/Gate/Access/AccessControl.swift"
+        ),
+        (
             "no libuv event library for libwebsockets: poll(2) serves, slowly with many connections",
             "WebSocketServer/Engine.swift"
         ),

@@ -44,9 +44,15 @@ final class AccessControl: Sendable {
         return permissions
     }
 
-    /// Logs the refusal of a page because of its origin. The page itself shows nothing: browsers hide the reason from
-    /// it.
+    /// Logs the refusal of a page because of its origin, or of a request because of its host. The page itself shows
+    /// nothing: browsers hide the reason from it.
     func noteRefusal(_ problem: Problem, ofPageFrom origin: String?) {
+        if problem.status == 421 {
+            logger.notice(
+                "a request under a public host name was refused; allowed-hosts lists the names that are allowed",
+                metadata: ["error": "\(problem.detail ?? "")"]
+            )
+        }
         guard let origin, problem.type == Problems.originNotAllowed(nil).type else { return }
         // `null` is the origin of a page that was opened as a file.
         guard let name = origin == "null" ? origin : WebOrigin(origin)?.text else { return }
