@@ -55,7 +55,14 @@ extension ConnectionError {
         case MOSQ_ERR_ERRNO.rawValue where error.errno == EPROTO && usesTLS && wasConnected:
             self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
         case MOSQ_ERR_ERRNO.rawValue where error.errno == EPROTO && usesTLS, MOSQ_ERR_TLS.rawValue where !wasConnected:
-            self.init(.tlsNotOffered, "\(address): \(TLSDiagnosis.closedDuringHandshake)")
+            // On this machine, the handshake can end before it is known whether the connection was accepted.
+            self.init(
+                .tlsNotOffered,
+                "\(address): "
+                    + (isSocketConnected
+                        ? TLSDiagnosis.closedDuringHandshake
+                        : "refused, or closed during the TLS handshake; does the broker run, and does it offer TLS on this port?")
+            )
         case MOSQ_ERR_ERRNO.rawValue:
             self.init(.network, "\(address): \(String(cString: strerror(error.errno)))")
         case MOSQ_ERR_CONN_LOST.rawValue, MOSQ_ERR_NO_CONN.rawValue:

@@ -26,6 +26,17 @@ import Testing
         #expect(try gateway.stop() == 0)
     }
 
+    /// With TLS, libmosquitto takes the error of a refused connection. 2.0.21 (Debian 13) does so before it is known.
+    @Test func refusedConnectionsWithTLSAreNotTakenForASilentBroker() throws {
+        let broker = try BrokerProcess()
+        defer { broker.stop() }
+        broker.kill()
+        let gateway = try GatewayProcess(["--broker", "mqtts://127.0.0.1:\(broker.port)"])
+        let lines = gateway.log.matches(of: /not connected to the broker .*reason=([a-z-]+)/)
+        let reasons = lines.map { String($0.output.1) }
+        #expect(!reasons.isEmpty && Set(reasons).isSubset(of: ["connection-refused", "tls-not-offered"]), "\(reasons)")
+    }
+
     @Test func brokerRefusalIsPrinted() throws {
         let broker = try BrokerProcess(
             files: ["passwords": "user:\(BrokerLossTests.passwordHash)\n"],
