@@ -50,7 +50,7 @@ class FeedLinkTests(LinkCase):
             for is_open in (False, True):
                 self.gateway.advertise(f"Front door {is_open}", isOpen=is_open)
                 self.gateway.advertise(f"Window {is_open}", isOpen=is_open)
-            return browser.js("return all('[aria-label=Events] li button').map((row) => text(row.children[3]))")
+            return browser.js("return all('[aria-label=Events] li button').map((row) => text(row.children[3].children[1]))")
 
         self.assertEqual(set(eventually("events that match", passes)), {"Front door True"})
 

@@ -271,6 +271,8 @@ class DescribedOperationTests(ConsoleCase):
             return browser.js("return all('[aria-label=Events] li').some((row) => text(row).includes('-32602'))")
 
         eventually("the call in the feed", is_shown)
+        # The demo agent's events would move the rows.
+        browser.press("Pause")
         browser.wait("a red tag", f"{tag} === 'bad'", "[aria-label=Events] .tag")
         browser.wait_for_row("-32602").click()
         browser.wait("a red tag", f"{tag} === 'bad'", "aside[aria-label=Event] .tag")

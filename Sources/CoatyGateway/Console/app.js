@@ -55,6 +55,10 @@ const client = new CoatyClient(undefined, { token, exactIntegers: true })
 window.addEventListener("pagehide", ({ persisted }) => { if (persisted) client.close() })
 window.addEventListener("pageshow", ({ persisted }) => { if (persisted) location.reload() })
 
+// Not before the form of the sign-in, which replaces everything in the element.
+const banner = h("p", { id: "banner", className: "banner", role: "status", hidden: true })
+main.prepend(banner)
+
 const address = new Address()
 const status = new Status(client, rest, access.may("read", "status"))
 
@@ -71,7 +75,7 @@ const app = {
   /** The latest `GET v1/status`. */
   status,
   /** Until when values are known while the gateway or its broker is away. */
-  away: new Away(client, status, main, document.getElementById("banner")),
+  away: new Away(client, status, main, banner),
   rest,
   signOut,
   announce,
