@@ -5,6 +5,12 @@ extension HTTPServer {
         public var threads = 2
         /// Maximum size of a request body, in bytes; a larger one gets 413.
         public var maximumBodySize = 1024 * 1024
+        /// Maximum number of bytes of a body that are read and discarded after the request was answered; then its
+        /// connection is closed, and a client that still sends may not see the answer.
+        public var maximumDiscardedBodySize = 64 * 1024 * 1024
+        /// Maximum time, in whole seconds, for which such a body is read, and after which a refused request is answered
+        /// although its body is incomplete. Checked as often as ``requestTimeout`` if nothing arrives.
+        public var discardTimeout = 30
         /// Maximum size of the request line and the header fields together, in bytes; more get 431.
         public var maximumHeaderSize = 8 * 1024
         /// Maximum number of open connections. A further one replaces the connection that has been idle longest; if

@@ -7,6 +7,8 @@ final class Exchange {
         case reading(HTTPHandler)
         /// The body is being read and discarded, so that the connection stays usable after this answer.
         case discarding(HTTPResponse)
+        /// The answer is sent; the rest of the body is being read and discarded, then the connection ends.
+        case lingering(Lingering)
         /// The connection is or was suspended.
         case waiting(PendingResponse)
         /// The response is being sent.
@@ -18,6 +20,8 @@ final class Exchange {
     var phase: Phase
     /// Whether an answer has begun, so that its end must be reported.
     var hasBegunAnswer = false
+    /// Whether the end of the answer was reported.
+    var hasReportedAnswer = false
     /// The status of the answer; 0 if there is none yet.
     var status = 0
     /// Number of bytes in the answer's body, 0 for HEAD; for a stream, known at its end.
@@ -52,6 +56,9 @@ final class Exchange {
     private let declaredLength: UInt64
     /// Number of received bytes of the body, including discarded ones.
     private var received = 0
+    /// Number of received bytes of a body that was passed to no handler.
+    var discardedBytes: Int { wasHandled ? 0 : received }
+    private var wasHandled = false
 
     init(
         phase: Phase,
@@ -92,6 +99,23 @@ final class Exchange {
         return body?.append(bytes, declaredLength: declaredLength, limit: limit) ?? .taken
     }
 
+    /// Begins to discard the rest of the body after the answer.
+    func linger(_ lingering: Lingering) {
+        phase = .lingering(lingering)
+        body = nil
+    }
+
+    /// Discards a part of the body after the answer.
+    ///
+    /// - Returns: false if the connection must be closed now.
+    func discard(_ count: Int) -> Bool {
+        guard case .lingering(var lingering) = phase else { return false }
+        received += count
+        let isWithinBounds = lingering.discard(count)
+        phase = .lingering(lingering)
+        return isWithinBounds
+    }
+
     /// Returns the id in the answer; nil if it has none. A slow request gets one, because it will be reported.
     func id(forStatus status: Int, _ reports: RequestReports) -> String? {
         if status < 400, identity?.id != nil || !reports.isSlow(RequestTimes.now() - begin) { return identity?.id }
@@ -105,6 +129,7 @@ final class Exchange {
 
     /// Passes the whole body to a function. Its memory is released when this returns.
     func withBody<Result>(_ handle: (_ body: [UInt8]) -> Result) -> Result {
+        wasHandled = true
         guard let body = self.body.take() else { return handle([]) }
         let result = handle(body.bytes)
         _ = consume body

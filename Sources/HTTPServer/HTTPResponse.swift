@@ -122,6 +122,15 @@ public final class HTTPResponse: Sendable {
         return raw
     }
 
+    /// The bytes of the body.
+    var bodyBytes: [UInt8] { Array(body.bytes) }
+
+    /// Returns the header fields as they are sent, with additional ones; fields that it already has are skipped.
+    func fields(adding more: [(name: String, value: String)]) -> [(name: String, value: String)] {
+        let new = more.filter { field in !headers.contains { $0 == field } }
+        return (headers + new).map { ($0.name, safeValue($0.value)) }
+    }
+
     /// Returns a response with the same body and additional header fields; fields that it already has are skipped.
     public func adding(_ more: [(name: String, value: String)]) -> HTTPResponse {
         let new = more.filter { field in !headers.contains { $0 == field } }
@@ -141,11 +150,13 @@ private func isClose(_ field: (name: String, value: String)) -> Bool {
 
 /// Adds header fields to a response of libmicrohttpd before it is first used.
 func addHeaders(_ headers: [(name: String, value: String)], to response: OpaquePointer) {
-    for (name, value) in headers {
-        let isSafe = !value.utf8.contains(where: isControl)
-        let safe = isSafe ? value : String(decoding: value.utf8.map { isControl($0) ? 0x20 : $0 }, as: UTF8.self)
-        _ = MHD_add_response_header(response, name, safe)
-    }
+    for (name, value) in headers { _ = MHD_add_response_header(response, name, safeValue(value)) }
+}
+
+/// Returns the value of a header field with spaces in place of control characters.
+private func safeValue(_ value: String) -> String {
+    guard value.utf8.contains(where: isControl) else { return value }
+    return String(decoding: value.utf8.map { isControl($0) ? 0x20 : $0 }, as: UTF8.self)
 }
 
 private func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }

@@ -9,10 +9,14 @@ import Synchronization
 /// Requests are passed to the handlers of its ``Router``. The server itself sends these problem details (``Problem``):
 /// 400 for malformed escapes and ambiguous framing, 404, 405 with `Allow`, 413, 421 for an upgrade to WebSocket, 431,
 /// 501 for unknown transfer codings, and 503 with `Retry-After`. The following answers are sent before the body is
-/// read, and end the connection: 400 for ambiguous framing, 413, 421, 431, 501, 503 while draining, and every answer to
-/// a request with `Expect: 100-continue`.
+/// read, and end the connection: 400 for ambiguous framing, 413, 421, 431, 501, 503 while draining, every answer to a
+/// request with `Expect: 100-continue`, and every answer without a handler if the body is larger than allowed. Unless
+/// the client waits for permission, or the end of the body is not known (400, 501), the body is discarded after the
+/// answer, within ``Configuration/maximumDiscardedBodySize`` and ``Configuration/discardTimeout``; only then the
+/// connection is closed.
 ///
-/// libmicrohttpd 0.9.75 itself sends these answers, with an HTML page, no media type and `Connection: close`:
+/// libmicrohttpd 0.9.75 itself sends these answers, with an HTML page, no media type and `Connection: close`. It closes
+/// the connection at once, so a client that is still sending may not see them:
 /// - 400 "Request malformed": a request line without a version or with a protocol other than HTTP, a header line
 ///   without a colon, a chunk size that is not a hexadecimal number, a chunk longer than its size.
 /// - 400 for a `Content-Length` that is negative or not a number, 413 for one that does not fit into 64 bits. It sends

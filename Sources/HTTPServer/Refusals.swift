@@ -10,11 +10,8 @@ final class Refusals: Sendable {
     let notFound: HTTPResponse
     /// 413
     let contentTooLarge: HTTPResponse
-    /// The same as a complete message, for a connection on which libmicrohttpd no longer accepts a response.
-    let contentTooLargeMessage: [UInt8]
-    /// 503: the memory for request bodies is used up. A complete message, because this is detected while a body is
-    /// received.
-    let overBudgetMessage: [UInt8]
+    /// 503: the memory for request bodies is used up.
+    let overBudget: HTTPResponse
     /// 421: an upgrade to WebSocket on a kept-alive connection.
     let misdirected: HTTPResponse
     /// 431
@@ -60,24 +57,20 @@ final class Refusals: Sendable {
             [close]
         ).response()
         notFound = problem("not-found", "Not found", 404, "There is nothing at this path.").response()
-        let tooLarge = problem(
+        contentTooLarge = problem(
             "content-too-large",
             "Content too large",
             413,
             "The body is larger than this server accepts.",
             [close]
-        )
-        contentTooLarge = tooLarge.response()
-        contentTooLargeMessage = Self.message(tooLarge)
-        overBudgetMessage = Self.message(
-            problem(
-                "too-much-memory",
-                "Service unavailable",
-                503,
-                "There is no memory left for the body of this request.",
-                [close, retry]
-            )
-        )
+        ).response()
+        overBudget = problem(
+            "too-much-memory",
+            "Service unavailable",
+            503,
+            "There is no memory left for the body of this request.",
+            [close, retry]
+        ).response()
         misdirected = problem(
             "misdirected-request",
             "Misdirected request",
@@ -112,20 +105,6 @@ final class Refusals: Sendable {
             "Too many requests are pending.",
             [retry]
         ).response()
-    }
-
-    /// Returns a problem as a complete response message.
-    private static func message(_ problem: Problem) -> [UInt8] {
-        let body = problem.body
-        var head = "HTTP/1.1 \(problem.status) \(problem.title)\r\nContent-Type: application/problem+json\r\n"
-        for (name, value) in problem.headers { head += "\(name): \(value)\r\n" }
-        return Array("\(head)Content-Length: \(body.count)\r\n\r\n".utf8) + body
-    }
-
-    /// Returns a complete message with one more header field.
-    static func adding(_ name: String, _ value: String, to message: [UInt8]) -> [UInt8] {
-        guard let end = message.firstIndex(of: UInt8(ascii: "\n")) else { return message }
-        return message[...end] + Array("\(name): \(value)\r\n".utf8) + message[(end + 1)...]
     }
 
     /// Returns the response 405 with `Allow`.

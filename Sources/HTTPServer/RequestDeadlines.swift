@@ -69,6 +69,13 @@ final class RequestDeadlines: Sendable {
         /// Called when the request is complete or no longer read.
         func answerBegins() { deadline.store(.max, ordering: .relaxed) }
 
+        /// Called when the request is answered, but its body is still read, for at most `seconds`. The connection counts
+        /// as idle: a new one may take its place.
+        func lingeringBegins(seconds: Int) {
+            deadline.store(now() + seconds * 1000, ordering: .relaxed)
+            idleSince.store(now(), ordering: .relaxed)
+        }
+
         /// Called when libmicrohttpd sends the response.
         func sendingBegins() { isSending.store(true, ordering: .relaxed) }
 

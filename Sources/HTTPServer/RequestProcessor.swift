@@ -117,8 +117,9 @@ final class RequestProcessor: Sendable {
                 parameters = found
             case .answered(let response):
                 phase = .discarding(response)
-                // A client that waits for permission to send its body gets the refusal immediately.
-                if head.expectsContinue { refusal = response }
+                // A client that waits for permission to send its body gets the refusal immediately, and a body that is
+                // too large to be awaited is discarded after it.
+                if head.expectsContinue || isTooLarge(head) { refusal = response }
             }
         }
         let exchange = Exchange(
@@ -139,6 +140,7 @@ final class RequestProcessor: Sendable {
         )
         exchangeContext = Unmanaged.passRetained(exchange).toOpaque()
         guard let refusal else { return .YES }
+        if head.isSendingBody { return answerEarly(refusal, connection, exchange) }
         counters.refused.add(1, ordering: .relaxed)
         return queue(refusal, connection, exchange)
     }
@@ -158,8 +160,12 @@ final class RequestProcessor: Sendable {
             if match.endpoint == nil, case .answered(let response) = match.outcome { return response }
             return refusals.misdirected
         }
-        if head.contentLength > UInt64(configuration.maximumBodySize) { return refusals.contentTooLarge }
+        if case .found = match.outcome, isTooLarge(head) { return refusals.contentTooLarge }
         return nil
+    }
+
+    private func isTooLarge(_ head: borrowing RequestHead) -> Bool {
+        head.contentLength > UInt64(configuration.maximumBodySize)
     }
 
     private func admit(
@@ -216,26 +222,39 @@ final class RequestProcessor: Sendable {
 
     /// Handles a part of the body.
     func receive(_ bytes: UnsafeRawBufferPointer, _ connection: OpaquePointer, _ exchange: Exchange) -> MHD_Result {
-        var refusal: [UInt8]
-        let status: Int
-        switch exchange.receive(bytes, limit: configuration.maximumBodySize) {
-        case .taken: return .YES
+        if case .lingering = exchange.phase { return exchange.discard(bytes.count) ? .YES : .NO }
+        let outcome = exchange.receive(bytes, limit: configuration.maximumBodySize)
+        if case .discarding(let response) = exchange.phase {
+            let isLate = RequestTimes.now() - exchange.begin >= configuration.discardTimeout * 1_000_000_000
+            guard outcome == .tooLong || isLate else { return .YES }
+            return answerEarly(response, connection, exchange) == .YES && !isLate ? .YES : .NO
+        }
+        return switch outcome {
+        case .taken: .YES
         // A chunked body that has become too large.
-        case .tooLong: (refusal, status) = (refusals.contentTooLargeMessage, 413)
-        case .overBudget: (refusal, status) = (refusals.overBudgetMessage, 503)
+        case .tooLong: answerEarly(refusals.contentTooLarge, connection, exchange)
+        case .overBudget: answerEarly(refusals.overBudget, connection, exchange)
         }
-        // libmicrohttpd accepts no response while it receives a body, so this one is written directly to the socket;
-        // nothing else is being sent, and a new response fits into the socket's buffer. MHD_NO closes the connection.
-        counters.refused.add(1, ordering: .relaxed)
-        exchange.phase = .answered
-        exchange.status = status
-        if let reports, let id = exchange.id(forStatus: status, reports) {
-            refusal = Refusals.adding(Self.idField, id, to: refusal)
-        }
-        _ = refusal.withUnsafeBytes { message in
-            send(cmhd_descriptor(connection), message.baseAddress, message.count, Int32(MSG_NOSIGNAL))
-        }
-        return .NO
+    }
+
+    /// Answers a request whose body has not arrived completely. The connection ends when the client has sent it.
+    private func answerEarly(
+        _ response: HTTPResponse,
+        _ connection: OpaquePointer,
+        _ exchange: Exchange
+    ) -> MHD_Result {
+        if response.status >= 400 { counters.refused.add(1, ordering: .relaxed) }
+        begin(exchange)
+        let hasBody = exchange.method != .head
+        exchange.status = response.status
+        exchange.responseBytes = hasBody ? response.bodySize : 0
+        let headers = answerHeaders(of: exchange, status: response.status)
+        let message = response.lastMessage(adding: headers, hasBody: hasBody)
+        let isSent = Lingering.send(message, on: cmhd_descriptor(connection))
+        exchange.linger(Lingering(configuration))
+        exchange.connection.lingeringBegins(seconds: configuration.discardTimeout)
+        reportAnswer(exchange)
+        return isSent ? .YES : .NO
     }
 
     /// Answers a request that is complete, or whose connection was resumed.
@@ -252,6 +271,9 @@ final class RequestProcessor: Sendable {
             return queue(response, connection, exchange)
         case .waiting(let pending):
             return answer(waitedFor: pending, connection, exchange)
+        case .lingering:
+            // The body is complete. This closes the connection.
+            return .NO
         case .answered, .streaming:
             return .YES
         }
@@ -437,8 +459,18 @@ final class RequestProcessor: Sendable {
             exchange.responseBytes = stream.sentBytes
             stream.close()
             openAnswers.remove(stream)
-        case .reading, .discarding, .answered: break
+        case .reading, .discarding, .lingering, .answered: break
         }
+        let nanoseconds = RequestTimes.now() - exchange.begin
+        configuration.ended?(EndedRequest(nanoseconds: nanoseconds, isSlow: false, exchange: exchange, routes: routes))
+        reportAnswer(exchange)
+        exchange.connection.answerEnds()
+    }
+
+    /// Reports a request, once: when it has ended, or earlier when it is answered but its body is still read.
+    private func reportAnswer(_ exchange: Exchange) {
+        guard !exchange.hasReportedAnswer else { return }
+        exchange.hasReportedAnswer = true
         let nanoseconds = RequestTimes.now() - exchange.begin
         if !exchange.isStream {
             times.record(
@@ -448,9 +480,7 @@ final class RequestProcessor: Sendable {
                 nanoseconds: nanoseconds
             )
         }
-        configuration.ended?(EndedRequest(nanoseconds: nanoseconds, isSlow: false, exchange: exchange, routes: routes))
         reports?.ended(exchange, routes, nanoseconds: nanoseconds)
-        exchange.connection.answerEnds()
         if exchange.hasBegunAnswer { openAnswers.ended() }
     }
 }

@@ -76,6 +76,8 @@ public struct EndedRequest: ~Copyable {
     public var status: Int { exchange.status }
     /// Number of bytes in the response's body; for a stream, of the sent bytes.
     public var responseBytes: Int { exchange.responseBytes }
+    /// Number of received bytes of a body that was passed to no handler, because the request was refused.
+    public var discardedBytes: Int { exchange.discardedBytes }
     /// Whether the response was a stream.
     public var isStream: Bool { exchange.isStream }
     /// Its ids; nil if it has none.

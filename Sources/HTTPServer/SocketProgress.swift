@@ -14,6 +14,9 @@ enum SocketProgress {
     private static let lastDataReceived = 52
     private static let bytesAcknowledged = 120
 
+    /// Whether a socket is a TCP socket.
+    static func isTCP(_ descriptor: Int32) -> Bool { silence(of: descriptor) != nil }
+
     /// Returns the milliseconds since the last bytes arrived at a TCP socket; nil for other sockets.
     static func silence(of descriptor: Int32) -> Int? {
         info(of: descriptor) { Int($0.loadUnaligned(fromByteOffset: lastDataReceived, as: UInt32.self)) }

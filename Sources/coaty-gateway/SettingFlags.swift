@@ -97,6 +97,8 @@ struct SettingFlags: ParsableArguments {
     @Option(help: help("maximum-streams")) var maximumStreams: String?
     @Option(help: help("maximum-work-rate")) var maximumWorkRate: String?
     @Option(help: help("maximum-body-size")) var maximumBodySize: String?
+    @Option(help: help("maximum-discarded-body-size")) var maximumDiscardedBodySize: String?
+    @Option(help: help("discard-timeout")) var discardTimeout: String?
     @Option(help: help("maximum-header-size")) var maximumHeaderSize: String?
     @Option(help: help("maximum-timeout")) var maximumTimeout: String?
     @Option(help: help("handshake-timeout")) var handshakeTimeout: String?

@@ -7,7 +7,7 @@ public import Testing
 /// fails instead.
 public enum TestProgram: Sendable, CaseIterable {
     case curl, ip, mosquitto, mosquittoClients, openssl, setpriv
-    case pythonWithJSONSchema, pythonWithJWT, pythonWithZeroconf
+    case pythonWithHTTPClients, pythonWithJSONSchema, pythonWithJWT, pythonWithZeroconf
 
     /// Determined once, because starting Python takes time.
     private static let missing = Set(allCases.filter { !$0.isInstalled })
@@ -21,12 +21,13 @@ public enum TestProgram: Sendable, CaseIterable {
         case .mosquittoClients: "/usr/bin/mosquitto_pub"
         case .openssl: "/usr/bin/openssl"
         case .setpriv: "/usr/bin/setpriv"
-        case .pythonWithJSONSchema, .pythonWithJWT, .pythonWithZeroconf: "/usr/bin/python3"
+        case .pythonWithHTTPClients, .pythonWithJSONSchema, .pythonWithJWT, .pythonWithZeroconf: "/usr/bin/python3"
         }
     }
 
     private var modules: String? {
         switch self {
+        case .pythonWithHTTPClients: "httpx, requests"
         case .pythonWithJSONSchema: "jsonschema"
         case .pythonWithJWT: "jwt, cryptography"
         case .pythonWithZeroconf: "zeroconf"

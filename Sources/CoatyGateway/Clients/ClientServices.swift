@@ -40,13 +40,13 @@ final class ClientServices: Sendable {
         principal.rates(under: authenticator.access.policy)?[.bytesOut]
     }
 
-    /// Charges the principal of a request for the bytes of its response. Outbound queues charge for the bytes that they
-    /// write to streams.
+    /// Charges the principal of a request for the bytes of its response, and of a body that was discarded. Outbound queues
+    /// charge for the bytes that they write to streams.
     func charge(_ request: borrowing EndedRequest) {
         let policy = authenticator.access.policy
-        guard policy.limits != nil, let principal = request.context as? Principal,
-            !request.isStream || !Self.queuedPaths.contains(request.pathTemplate ?? "")
-        else { return }
+        guard policy.limits != nil, let principal = request.context as? Principal else { return }
+        if request.discardedBytes > 0 { accounts.spend(.bytesIn, request.discardedBytes, of: principal, under: policy) }
+        guard !request.isStream || !Self.queuedPaths.contains(request.pathTemplate ?? "") else { return }
         accounts.spend(.bytesOut, request.responseBytes, of: principal, under: policy)
     }
 

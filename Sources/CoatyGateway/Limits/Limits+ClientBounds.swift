@@ -54,6 +54,22 @@ extension Limits {
             \.bodySize
         ),
         Bound(
+            "maximum-discarded-body-size",
+            .bytes,
+            in: 0...1 << 40,
+            "Maximum bytes of a request body that the gateway reads and discards after it has refused the request: clients that send the whole body first would not see the response",
+            atTheBound: "the connection is closed after the response",
+            \.discardedBodySize
+        ),
+        Bound(
+            "discard-timeout",
+            .seconds,
+            in: 1...3600,
+            "Maximum time for which the body of a refused request is read and discarded",
+            atTheBound: "the connection is closed after the response; earlier if a new connection needs its place",
+            \.discardTimeout
+        ),
+        Bound(
             "maximum-header-size",
             .bytes,
             in: 1024...64 << 10,

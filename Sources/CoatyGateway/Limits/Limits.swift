@@ -51,6 +51,10 @@ struct Limits: Sendable {
     var streams = 4096
     /// Bytes of a request body, and of a message of a WebSocket client.
     var bodySize = 1 << 20
+    /// Bytes of a request body that are read and discarded after the request was answered.
+    var discardedBodySize = 64 << 20
+    /// Seconds for which such a body is read.
+    var discardTimeout = 30
     /// Bytes of the request line and the header fields.
     var headerSize = 8 << 10
     /// Milliseconds that a request may wait for responses.

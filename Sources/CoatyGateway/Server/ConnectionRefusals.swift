@@ -7,9 +7,11 @@ import Synchronization
 /// Answers connections that no server accepts: 503, or 400 if the client does not use TLS. The answer is sent without
 /// blocking, then the connection ends.
 final class ConnectionRefusals: Sendable {
-    /// The time for which a refused connection stays open. If it were closed while the client is still sending, the
-    /// client would not receive the answer.
+    /// Maximum time for which a refused connection stays open, and is read until the client closes it. If it were closed
+    /// while the client is still sending, the client would not receive the answer.
     static let lingerTime = Duration.seconds(1)
+    /// Number of bytes that are discarded at a time.
+    private static let pieceSize = 64 << 10
     /// Maximum number of refused connections that stay open; further ones are closed immediately.
     static let maximumLingering = 64
 
@@ -70,9 +72,7 @@ final class ConnectionRefusals: Sendable {
             return true
         }
         // Unread bytes would reset the connection when it is closed.
-        withUnsafeTemporaryAllocation(byteCount: 16 * 1024, alignment: 1) { buffer in
-            _ = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
-        }
+        _ = Self.discard(descriptor)
         _ = message.withUnsafeBytes { bytes in
             send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL))
         }
@@ -81,10 +81,26 @@ final class ConnectionRefusals: Sendable {
             close(descriptor)
             return
         }
-        let milliseconds = Int(Self.lingerTime / .milliseconds(1))
-        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { [self] in
+        let queue = DispatchQueue.global()
+        // Safe: Dispatch sources may be used from any thread. Cancelling releases the handlers.
+        nonisolated(unsafe) let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
+        source.setEventHandler { if Self.discard(descriptor) { source.cancel() } }
+        source.setCancelHandler { [self] in
             close(descriptor)
             lingering.withLock { $0 -= 1 }
+        }
+        source.activate()
+        let milliseconds = Int(Self.lingerTime / .milliseconds(1))
+        queue.asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { source.cancel() }
+    }
+
+    /// Discards a piece of the bytes that have arrived.
+    ///
+    /// - Returns: whether the client sends no more.
+    private static func discard(_ descriptor: Int32) -> Bool {
+        withUnsafeTemporaryAllocation(byteCount: pieceSize, alignment: 1) { buffer in
+            let count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+            return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)
         }
     }
 }

@@ -22,6 +22,8 @@ struct ServerConfigurations {
         configuration.reports = requestLog.reports
         configuration.ended = services.charge
         configuration.maximumBodySize = settings.limits.bodySize
+        configuration.maximumDiscardedBodySize = settings.limits.discardedBodySize
+        configuration.discardTimeout = settings.limits.discardTimeout
         configuration.maximumHeaderSize = settings.limits.headerSize
         configuration.connectionLimit = maximumConnections
         configuration.connectionTimeout = settings.limits.connectionTimeout
@@ -45,6 +47,7 @@ struct ServerConfigurations {
         configuration.connectionLimit = 32
         configuration.connectionTimeout = 5
         configuration.requestTimeout = 5
+        configuration.discardTimeout = 5
         configuration.keepsConnections = { false }
         configuration.reports = requestLog.reports
         configuration.stopTimeout = .milliseconds(100)
