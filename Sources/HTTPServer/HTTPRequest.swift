@@ -42,6 +42,36 @@ public struct HTTPRequest: ~Copyable {
         let next = rest[strspn(rest, " \t")]
         return next == 0 || next == CChar(bitPattern: UInt8(ascii: ";"))
     }
+
+    /// Returns the value of a parameter of the body's media type, such as `charset`, without quotes; nil if it has none.
+    ///
+    /// - Parameter name: the name in lower case.
+    public func contentTypeParameter(_ name: String) -> String? {
+        let text = withHeaderValue("Content-Type", of: connection) { value in
+            // Most values have no parameters.
+            value.contains(UInt8(ascii: ";")) ? String(decoding: value, as: UTF8.self) : nil
+        }
+        guard let parameters = text.flatMap({ $0 })?.split(separator: ";").dropFirst() else { return nil }
+        for parameter in parameters {
+            let parts = parameter.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, parts[0].filter({ $0 != " " && $0 != "\t" }).lowercased() == name else { continue }
+            return String(parts[1].filter { $0 != " " && $0 != "\t" && $0 != "\"" })
+        }
+        return nil
+    }
+
+    /// Returns this request with another body.
+    public func replacing(body: [UInt8]) -> HTTPRequest {
+        HTTPRequest(
+            method: method,
+            parameters: parameters,
+            queryItems: queryItems,
+            body: body,
+            context: context,
+            connection: connection,
+            target: target
+        )
+    }
 }
 
 func headerValue(_ name: String, of connection: OpaquePointer) -> String? {

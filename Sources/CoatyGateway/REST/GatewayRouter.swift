@@ -36,7 +36,12 @@ struct GatewayRouter {
             } catch {
                 return .response(error.problem.response())
             }
-            return handler(request, principal)
+            do throws(Problem) {
+                guard let text = try BodyEncoding.decoded(request) else { return handler(request, principal) }
+                return handler(request.replacing(body: text), principal)
+            } catch {
+                return .response(error.response())
+            }
         }
     }
 

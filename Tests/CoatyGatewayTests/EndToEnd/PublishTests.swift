@@ -54,7 +54,7 @@ import Testing
             try pointer("/v1/advertise", #"{"object":\#(Scene.job("n", objectType: long))}"#) == "/object/objectType"
         )
 
-        for malformed in ["", "{", "{\"object\":}", "\u{FEFF}{}", "nul"] {
+        for malformed in ["", "{", "{\"object\":}", "\u{FEFF}", "\u{FEFF}\u{FEFF}{}", "nul"] {
             let response = try gateway.post("/v1/advertise", malformed)
             #expect(response.status == 400 && response.problem == "malformed-json", "\(malformed)")
             #expect(response.json?["detail"] as? String != nil)
