@@ -44,6 +44,7 @@ let package = Package(
         .systemLibrary(name: "CJose", providers: [.apt(["libcjose-dev"])]),
         .systemLibrary(name: "CMalloc"),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         // The files that the gateway serves, and the commit.
         .target(name: "CEmbedded", cSettings: [.define("COATY_COMMIT", to: "\"\(commit)\"")]),
 
@@ -85,7 +86,8 @@ let package = Package(
         .target(
             name: "CoatyGateway",
             dependencies: [
-                "CCurl", "CEmbedded", "CEpoll", "CJose", "CMalloc", "COpenSSL", "Coaty", "CoatyMQTT", "HTTPServer",
+                "CCurl", "CEmbedded", "CEpoll", "CJose", "CMalloc", "COpenSSL", "CZlib", "Coaty", "CoatyMQTT",
+                "HTTPServer",
                 "WebSocketServer",
                 "Coordination",
                 .product(name: "Logging", package: "swift-log"),

@@ -9,7 +9,8 @@ struct AgentsResource: Sendable {
         router.on(.get, "/v1/agents", query: ["online"]) { request, principal in
             do {
                 let isOnline = try QueryParameters(request, limits: gate.limits).boolean("online")
-                return .listing { isWanted in
+                let account = request.prefersGzip ? gate.account(of: principal) : nil
+                return .listing(compressedFor: account) { isWanted in
                     let query = ReadAgents(isOnline: isOnline, isWanted: isWanted)
                     return Self.list(try await gate.perform(query, by: principal))
                 }

@@ -3,36 +3,24 @@ import HTTPServer
 
 /// `GET /`, `/client.js`, `/client.d.ts` and `/console/{file}`: the unchanged files of the folder Console.
 struct ConsoleResource: Sendable {
-    /// A file with its prepared responses.
+    /// A file and the path that it is served at.
     struct File: Sendable {
         let path: String
-        private let tag: EntityTag
-        private let whole: HTTPResponse
-        private let unchanged: HTTPResponse
+        let content: StaticFile
 
         init(_ name: String, _ mediaType: String, _ text: [UInt8]) {
             let isPublic = ConsoleResource.publicFiles.contains(name)
             path = name == "index.html" ? "/" : isPublic ? "/\(name)" : "/console/\(name)"
-            tag = EntityTag(text)
             var headers = [
                 (name: "Content-Security-Policy", value: ConsoleResource.policy),
                 ("X-Content-Type-Options", "nosniff"),
                 ("Referrer-Policy", "no-referrer"),
                 ("Cross-Origin-Opener-Policy", "same-origin"),
                 ("Cross-Origin-Resource-Policy", isPublic ? "cross-origin" : "same-origin"),
-                ("Cache-Control", "no-cache"),
-                ("ETag", tag.text),
             ]
             // Responses to pages of allowed origins contain the origin.
             headers.append(isPublic ? ("Access-Control-Allow-Origin", "*") : ("Vary", "Origin"))
-            unchanged = HTTPResponse(status: 304, headers: headers)
-            whole = HTTPResponse(status: 200, headers: [("Content-Type", mediaType)] + headers, body: text)
-        }
-
-        func response(to request: borrowing HTTPRequest) -> HTTPResponse {
-            // A malformed condition is ignored: sending the whole file is always correct.
-            let condition = request.header("If-None-Match").flatMap { try? IfMatch($0) }
-            return condition?.holdsWeakly(for: tag) ?? false ? unchanged : whole
+            content = StaticFile(text, mediaType: mediaType, headers: headers)
         }
     }
 
@@ -71,14 +59,14 @@ struct ConsoleResource: Sendable {
 
     func register(in router: inout GatewayRouter) {
         for file in files.values where !file.path.hasPrefix("/console/") {
-            router.onPublic(.get, file.path) { request in .response(file.response(to: request)) }
+            router.onPublic(.get, file.path) { request in .response(file.content.response(to: request)) }
         }
         router.onPublic(.get, "/console/{file}") { [files] request in
             let file = files[request.parameters["file"] ?? ""]
             guard let file, file.path.hasPrefix("/console/") else {
                 return .response(Problems.notFound(detail: "The console has no such file.").response())
             }
-            return .response(file.response(to: request))
+            return .response(file.content.response(to: request))
         }
     }
 }

@@ -5,13 +5,9 @@ import HTTPServer
 struct ContractResource: Sendable {
     static let text = Array(String(cString: embedded_contract()).utf8)
 
-    private static let response = HTTPResponse(
-        status: 200,
-        headers: [("Content-Type", "application/yaml"), ("Vary", "Origin")],
-        body: text
-    )
+    private static let file = StaticFile(text, mediaType: "application/yaml", headers: [("Vary", "Origin")])
 
     func register(in router: inout GatewayRouter) {
-        router.onPublic(.get, "/openapi.yaml") { _ in .response(Self.response) }
+        router.onPublic(.get, "/openapi.yaml") { request in .response(Self.file.response(to: request)) }
     }
 }

@@ -30,24 +30,76 @@ struct ListBody: Sendable {
     }
 }
 
+extension ListBody {
+    /// Minimum number of bytes of a text that is compressed: a shorter one fits into a packet.
+    private static let minimumCompressed = 1400
+    /// Maximum number of bytes of a text that is compressed. It is held as a whole; a longer one is written as it is
+    /// while the client reads it.
+    private static let maximumCompressed = 8 << 20
+    /// Number of bytes that are compressed before other tasks get a turn, about half a millisecond.
+    private static let slice = 64 << 10
+    /// The work for a byte, by the steps of ``WorkRate``: a step for six bytes.
+    private static let bytesPerStep = 6
+
+    /// Compresses the text, at the expense of a client.
+    ///
+    /// - Parameter isWanted: returns whether the client still waits.
+    /// - Returns: nil if the text is too short or too long, or if the client has no memory for it.
+    fileprivate func compressed(for account: ClientAccount, while isWanted: () -> Bool) async -> (
+        bytes: [UInt8], Charge
+    )? {
+        guard let charge = account.memory.charge(Gzip.memory), var gzip = Gzip(.fast) else { return nil }
+        var (length, sliceLength) = (0, 0)
+        for index in 0...count {
+            for part in parts(at: index) {
+                gzip.append(part)
+                sliceLength += part.count
+            }
+            guard sliceLength >= Self.slice || index == count else { continue }
+            length += sliceLength
+            account.work.spend(sliceLength / Self.bytesPerStep)
+            guard length <= Self.maximumCompressed, charge.resize(to: Gzip.memory + gzip.bytes.capacity) else {
+                return nil
+            }
+            guard index < count else { break }
+            sliceLength = 0
+            await Task.yield()
+            guard isWanted() else { return nil }
+        }
+        guard length >= Self.minimumCompressed else { return nil }
+        let bytes = gzip.finish()
+        return charge.resize(to: bytes.capacity) ? (bytes, charge) : nil
+    }
+}
+
 extension HTTPReply {
     /// Maximum number of bytes that are sent together, with their length.
     private static let maximumLength = 64 << 10
 
+    private static let listHeaders = HTTPResponse.jsonHeaders + [("Vary", "Accept-Encoding")]
+
     /// Returns the response to a query that runs elsewhere. A long response is written as the client reads it.
     ///
-    /// - Parameter answer: called with a function that returns whether the client still waits.
+    /// - Parameters:
+    ///   - account: the account of a client that prefers a compressed response; nil for other clients.
+    ///   - answer: called with a function that returns whether the client still waits.
     static func listing(
+        compressedFor account: ClientAccount?,
         _ answer: @escaping @Sendable (_ isWanted: @escaping @Sendable () -> Bool) async throws -> ListBody
     ) -> HTTPReply {
         .later { pending in
             Task {
                 do {
                     let body = try await answer { pending.isWaiting }
-                    if let bytes = body.bytes(upTo: maximumLength) {
-                        pending.complete(.json(bytes))
+                    if let account,
+                        let (bytes, charge) = await body.compressed(for: account, while: { pending.isWaiting })
+                    {
+                        let headers = listHeaders + [("Content-Encoding", "gzip")]
+                        pending.complete(HTTPResponse(status: 200, headers: headers, body: bytes, holding: charge))
+                    } else if let bytes = body.bytes(upTo: maximumLength) {
+                        pending.complete(HTTPResponse(status: 200, headers: listHeaders, body: bytes))
                     } else {
-                        pending.complete(status: 200, headers: HTTPResponse.jsonHeaders) { stream in
+                        pending.complete(status: 200, headers: listHeaders) { stream in
                             ListWriter(body).begin(stream)
                         }
                     }

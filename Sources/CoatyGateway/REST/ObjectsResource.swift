@@ -13,7 +13,8 @@ struct ObjectsResource: Sendable {
         router.on(.get, Self.path, query: .only(ObjectSelection.parameters)) { request, principal in
             do {
                 let selection = try ObjectSelection(QueryParameters(request, limits: gate.limits))
-                return .listing { isWanted in
+                let account = request.prefersGzip ? gate.account(of: principal) : nil
+                return .listing(compressedFor: account) { isWanted in
                     let query = ReadObjects(selection: selection, isWanted: isWanted)
                     return Self.list(try await gate.perform(query, by: principal))
                 }

@@ -29,7 +29,8 @@ import Testing
                 "referrer-policy": "no-referrer", "cross-origin-opener-policy": "same-origin",
                 "cross-origin-resource-policy": isPublic ? "cross-origin" : "same-origin", "cache-control": "no-cache",
             ]
-            if isPublic { expected["access-control-allow-origin"] = "*" } else { expected["vary"] = "Origin" }
+            if isPublic { expected["access-control-allow-origin"] = "*" }
+            expected["vary"] = isPublic ? "Accept-Encoding" : "Origin, Accept-Encoding"
             let file = try [UInt8](Data(contentsOf: folder.appending(path: name)))
             let type = try #require(types[URL(filePath: name).pathExtension])
 
