@@ -74,10 +74,8 @@ extension ConnectionError {
                 .protocol,
                 "\(address): the broker was sending a packet that is longer than accepted; which agent publishes so much at once?"
             )
-        case MOSQ_ERR_TLS.rawValue where wasConnected:
-            self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
         case MOSQ_ERR_TLS.rawValue:
-            self.init(.tls, "\(address): TLS failed")
+            self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
         default:
             self.init(.protocol, "\(address): \(String(cString: mosquitto_strerror(error.code)))")
         }

@@ -13,6 +13,8 @@ extension HTTPServer {
         public var discardTimeout = 30
         /// Maximum size of the request line and the header fields together, in bytes; more get 431.
         public var maximumHeaderSize = 8 * 1024
+        /// The names of ``maximumBodySize`` and ``maximumHeaderSize`` for the operator, which 413 and 431 state.
+        public var sizeNames = (body: "maximumBodySize", header: "maximumHeaderSize")
         /// Maximum number of open connections. A further one replaces the connection that has been idle longest; if
         /// none is idle, it is refused.
         public var connectionLimit = 10_000

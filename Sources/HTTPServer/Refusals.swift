@@ -29,8 +29,8 @@ final class Refusals: Sendable {
     /// time.
     var draining: HTTPResponse { drainings.randomElement() ?? overloaded }
 
-    /// - Parameter drainRetryAfter: the values of `Retry-After` while the server drains, in seconds; 0 counts as 1.
-    init(prefix: String, drainRetryAfter: ClosedRange<Int> = 1...1) {
+    init(_ configuration: HTTPServer.Configuration) {
+        let prefix = configuration.problemTypePrefix
         self.prefix = prefix
         func problem(
             _ name: String,
@@ -61,7 +61,7 @@ final class Refusals: Sendable {
             "content-too-large",
             "Content too large",
             413,
-            "The body is larger than this server accepts.",
+            "The body is larger than \(configuration.maximumBodySize) bytes, the limit \(configuration.sizeNames.body).",
             [close]
         ).response()
         overBudget = problem(
@@ -82,7 +82,8 @@ final class Refusals: Sendable {
             "header-fields-too-large",
             "Header fields too large",
             431,
-            "The request line and header fields are larger than this server accepts.",
+            "The request line and header fields are larger than \(configuration.maximumHeaderSize) bytes, the limit"
+                + " \(configuration.sizeNames.header).",
             [close]
         ).response()
         unknownTransferCoding = problem(
@@ -92,7 +93,9 @@ final class Refusals: Sendable {
             "The server supports no transfer coding except chunked.",
             [close]
         ).response()
-        let delays = max(1, drainRetryAfter.lowerBound)...max(1, drainRetryAfter.upperBound)
+        // 0 counts as 1.
+        let seconds = configuration.drainRetryAfter
+        let delays = max(1, seconds.lowerBound)...max(1, seconds.upperBound)
         drainings = delays.map { seconds in
             let retry = (name: "Retry-After", value: "\(seconds)")
             return problem("shutting-down", "Service unavailable", 503, "The server is shutting down.", [close, retry])

@@ -39,7 +39,7 @@ final class RequestProcessor: Sendable {
         reports = configuration.reports
         deadlines = RequestDeadlines(configuration)
         watch = SocketWatch(timeout: max(1, configuration.connectionTimeout))
-        refusals = Refusals(prefix: configuration.problemTypePrefix, drainRetryAfter: configuration.drainRetryAfter)
+        refusals = Refusals(configuration)
         routes = RouteTree(router, refusals: refusals)
         times = RequestTimes(templates: routes.pathTemplates)
         admission = router.admission

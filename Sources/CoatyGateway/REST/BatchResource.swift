@@ -11,7 +11,9 @@ struct BatchResource: Sendable {
 
     func register(in router: inout GatewayRouter) {
         let maximum = gate.limits.batchPublications
-        let tooMany = Problems.contentTooLarge("A batch may have at most \(maximum) publications.").response()
+        let tooMany = Problems.contentTooLarge(
+            "A batch may have at most \(maximum) publications, the limit maximum-batch-publications."
+        ).response()
         router.onPost("/v1/batch", publishingBy: gate) { request, principal, claim in
             let texts: [ArraySlice<UInt8>]
             if request.hasContentType("application/x-ndjson") {

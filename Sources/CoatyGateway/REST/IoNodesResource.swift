@@ -12,7 +12,7 @@ struct IoNodesResource: Sendable {
     func register(in router: inout GatewayRouter) {
         let limits = gate.limits
         let tooLarge = Problems.contentTooLarge(
-            "The registration of an IO node may have at most \(limits.ioNodeSize) bytes."
+            "The registration of an IO node may have at most \(limits.ioNodeSize) bytes, the limit maximum-io-node-size."
         ).response()
         router.on(.post, Self.path) { [gate] request, principal in
             guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }

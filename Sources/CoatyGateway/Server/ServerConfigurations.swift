@@ -25,6 +25,7 @@ struct ServerConfigurations {
         configuration.maximumDiscardedBodySize = settings.limits.discardedBodySize
         configuration.discardTimeout = settings.limits.discardTimeout
         configuration.maximumHeaderSize = settings.limits.headerSize
+        configuration.sizeNames = ("maximum-body-size", "maximum-header-size")
         configuration.connectionLimit = maximumConnections
         configuration.connectionTimeout = settings.limits.connectionTimeout
         configuration.keepAliveTimeout = settings.limits.keepAliveTimeout
