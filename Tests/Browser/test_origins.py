@@ -23,6 +23,9 @@ return new Promise((resolve) => {
   socket.addEventListener("error", () => resolve("refused"))
 }).finally(() => socket.close())
 """
+PROBLEM = """
+return fetch(arguments[0] + arguments[1], arguments[2]).then((answer) => answer.json()).then(({ type }) => type)
+"""
 MODULE = """
 const { CoatyClient } = await import(`${arguments[0]}/client.js`)
 return typeof CoatyClient
@@ -62,8 +65,9 @@ class OriginTests(ConsoleCase):
     def test_pages_of_other_origins_are_refused(self):
         for page in (f"{self.foreign.origin}/page.html", f"http://{REBOUND}:{self.pages.port}/page.html"):
             self.browser.open(page)
-            self.assertEqual(self.answer(FETCH, "/v1/status", {}), "refused")
-            self.assertEqual(self.answer(FETCH, "/v1/raw/door?retain=true", OCTETS), "refused")
+            self.assertEqual(self.answer(FETCH, "/v1/status", {}), 403)
+            self.assertEqual(self.answer(FETCH, "/v1/raw/door?retain=true", OCTETS), 403, "after a preflight")
+            self.assertEqual(self.answer(FETCH, "/v1/status", {"credentials": "include"}), "refused")
             self.assertEqual(self.answer(FETCH, "/v1/raw/door?retain=true", SIMPLE), "opaque")
             self.assertEqual(self.answer(EVENT_STREAM), "refused")
             self.assertEqual(self.answer(SOCKET), "refused")
@@ -71,6 +75,12 @@ class OriginTests(ConsoleCase):
         self.assertFalse(has_retained(self.broker, "door"))
         self.gateway.start_curl("POST", "/v1/raw/door?retain=true", "open", "application/octet-stream").communicate()
         eventually("the message is retained if the request has no origin", lambda: has_retained(self.broker, "door"))
+
+    def test_pages_of_other_origins_learn_why(self):
+        refusal = "urn:coaty-gateway:problem:origin-not-allowed"
+        self.browser.open(f"{self.foreign.origin}/page.html")
+        for options in ({}, OCTETS, {"headers": {"authorization": "Bearer coaty_wrong"}}):
+            self.assertEqual(self.answer(PROBLEM, "/v1/status", options), refusal, options)
 
     def test_sandboxed_page_is_refused(self):
         self.browser.open("data:text/html,<title>A page</title>")

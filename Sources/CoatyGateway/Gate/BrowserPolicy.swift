@@ -54,11 +54,17 @@ struct BrowserPolicy: Sendable {
         }
     }
 
-    /// Returns the response to the preflight of a page; nil if the request is not a preflight. A preflight has no
-    /// credentials; the following request is checked separately.
-    func preflight(_ head: borrowing HTTPRequestHead, from sender: Sender) -> HTTPResponse? {
-        guard case .page(let origin) = sender, head.method == .options,
-            head.header("Access-Control-Request-Method") != nil
+    /// Returns the response to the preflight of a page of another origin; nil if the request is not such a preflight. A
+    /// preflight has no credentials; the following request is checked separately.
+    ///
+    /// Origins that are not allowed get the same response: only then does the browser send the request, whose refusal
+    /// the page can read.
+    ///
+    /// - Parameter isPublic: whether pages of every origin may load the resource.
+    func preflight(_ head: borrowing HTTPRequestHead, isPublic: Bool) -> HTTPResponse? {
+        guard !isPublic, head.method == .options, head.header("Access-Control-Request-Method") != nil,
+            let origin = head.header("Origin").flatMap(WebOrigin.init),
+            head.header("Host").map(origin.isSame(asHost:)) != true
         else { return nil }
         return preflight(for: origin, allow: head.allow)
     }
@@ -122,7 +128,9 @@ struct BrowserPolicy: Sendable {
 }
 
 extension Problems {
-    /// - Parameter origin: nil if the page has none, or the browser does not send it.
+    /// Returns the refusal of a page because of its origin. The page can read it, and nothing else.
+    ///
+    /// - Parameter origin: nil if the page has none, or the browser does not send it. Then the page can't read it.
     static func originNotAllowed(_ origin: WebOrigin?) -> Problem {
         Problem(
             type: typePrefix + "origin-not-allowed",
@@ -133,7 +141,8 @@ extension Problems {
                     + " allowed-origins."
             }
                 ?? "Pages without an http or https origin, and pages of other origins that embed this resource, may not use the"
-                + " gateway."
+                + " gateway.",
+            headers: origin.map { [("Access-Control-Allow-Origin", $0.text), ("Vary", "Origin")] } ?? []
         )
     }
 

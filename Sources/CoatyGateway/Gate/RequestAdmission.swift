@@ -25,9 +25,10 @@ struct RequestAdmission: Sendable {
         do throws(Problem) {
             let path = head.pathTemplate ?? ""
             let browserPolicy = authenticator.access.browserPolicy
-            let sender = try browserPolicy.sender(of: head, isPublic: sharedPaths.contains(path))
+            let isShared = sharedPaths.contains(path)
+            if let preflight = browserPolicy.preflight(head, isPublic: isShared) { return .answer(preflight) }
+            let sender = try browserPolicy.sender(of: head, isPublic: isShared)
             headers += BrowserPolicy.headers(for: sender)
-            if let preflight = browserPolicy.preflight(head, from: sender) { return .answer(preflight) }
             let isPublic = head.pathTemplate == nil || publicPaths.contains(path)
             let access = authenticator.access.policy
             if !isPublic, access.limits?.address != nil, head.method != .options {

@@ -82,7 +82,7 @@ import Testing
             #expect(try answers(gateway, [("Host", own), ("Origin", origin)]) == refused, "\(origin)")
         }
         #expect(try gateway.request("GET", "/v1/status").status == 200, "a client that is not a page sends no origin")
-        // A page doesn't learn why it is refused, so the log names the origin.
+        // Few pages show why they are refused, so the log names the origin.
         let line = "a page of another origin was refused; allowed-origins lists the origins that are allowed origin="
         try waitUntil("the log names the origin") { gateway.log.contains(line + Self.foreign) }
     }
@@ -119,9 +119,17 @@ import Testing
         let origin = try gateway.request("GET", "/v1/status", headers: [("Origin", Self.foreign)])
         let detail = try #require(origin.json?["detail"] as? String)
         #expect(detail.contains(Self.foreign) && detail.contains("allowed-origins"))
-        #expect(origin.headers["access-control-allow-origin"] == nil)
+        // The page can read the refusal, without credentials and further fields.
+        let fields = origin.headers.filter { $0.key.hasPrefix("access-control") || $0.key == "vary" }
+        #expect(fields == ["access-control-allow-origin": Self.foreign, "vary": "Origin"])
+        let origins = [("Origin", "HTTPS://EVIL.example:443")]
+        let post = try gateway.request("POST", "/v1/nothing", headers: origins, body: "{")
+        #expect(post.status == 403 && post.headers["access-control-allow-origin"] == Self.foreign)
+        let stream = try gateway.request("GET", "/v1/sse/deadvertise", headers: [("Origin", Self.foreign)])
+        #expect(stream.status == 403 && stream.headers["access-control-allow-origin"] == Self.foreign)
         let sandboxed = try gateway.request("GET", "/v1/status", headers: [("Origin", "null")])
         #expect((sandboxed.json?["detail"] as? String)?.contains("without an http or https origin") ?? false)
+        #expect(sandboxed.headers.keys.allSatisfy { !$0.hasPrefix("access-control") })
         let host = try gateway.request("GET", "/v1/status", headers: [("Host", "evil.example")])
         let reason = try #require(host.json?["detail"] as? String)
         #expect(reason.contains("evil.example") && reason.contains("allowed-hosts"))
@@ -203,7 +211,7 @@ import Testing
         #expect(module.status == 200 && module.headers["access-control-allow-origin"] == "*")
     }
 
-    @Test func preflightsAreAnsweredForAllowedOriginsOnly() throws {
+    @Test func preflightsAreAnsweredForEveryOrigin() throws {
         let gateway = try Self.gateway()
         func preflight(_ path: String, _ origin: String, _ method: String) throws -> RawConnection.Response {
             try gateway.request(
@@ -228,10 +236,21 @@ import Testing
                 answer.headers["access-control-max-age"] == "600"
                     && answer.headers["vary"]?.hasPrefix("Origin") ?? false
             )
+            #expect(answer.headers["access-control-allow-credentials"] == nil)
+            // Only then does the browser send the request, whose refusal the page can read.
             let other = try preflight(path, Self.foreign, "POST")
-            #expect(other.status == 403 && other.problem == "origin-not-allowed")
-            #expect(other.headers.keys.allSatisfy { !$0.hasPrefix("access-control") })
+            #expect(other.status == 204 && other.headers["access-control-allow-origin"] == Self.foreign)
+            for name in ["methods", "headers", "credentials"].map({ "access-control-allow-\($0)" }) + ["vary"] {
+                #expect(other.headers[name] == answer.headers[name], "\(name)")
+            }
+            for origin in ["null", "*", "\(Self.allowed), \(Self.foreign)"] {
+                let none = try preflight(path, origin, "POST")
+                #expect(none.status == 403 && none.problem == "origin-not-allowed", "\(origin)")
+                #expect(none.headers.keys.allSatisfy { !$0.hasPrefix("access-control") })
+            }
         }
+        let foreign = try gateway.request("OPTIONS", "/v1/advertise", headers: [("Origin", Self.foreign)])
+        #expect(foreign.status == 403 && foreign.problem == "origin-not-allowed", "it is not a preflight")
         // Without the fields of a preflight, it is an ordinary OPTIONS request.
         let plain = try gateway.request("OPTIONS", "/v1/advertise", headers: [("Origin", Self.allowed)])
         #expect(plain.status == 204 && plain.headers["allow"] == "POST, OPTIONS")

@@ -219,6 +219,28 @@ import Testing
 
     // MARK: - Throttling and secrecy
 
+    /// The page can read the refusal, so it must not depend on a token, and must not cost others anything.
+    @Test func pagesOfOtherOriginsAreRefusedBeforeAuthentication() throws {
+        let scene = try AccessScene(Self.file())
+        func refused(_ token: String?, method: String = "GET", _ path: String = "/v1/info") throws {
+            let authorization = token.map { [("Authorization", "Bearer \($0)")] } ?? []
+            let answer = try scene.gateway.request(
+                method,
+                path,
+                headers: [("Origin", "https://evil.example"), ("Content-Type", "application/json")] + authorization,
+                body: method == "POST" ? "{" : nil
+            )
+            #expect(answer.status == 403 && answer.problem == "origin-not-allowed", "\(answer.text)")
+            #expect(answer.headers["www-authenticate"] == nil)
+        }
+        for _ in 1...12 { try refused("wrong") }
+        try refused(nil)
+        try refused(AccessFile.secret(of: "ann"))
+        try refused(AccessFile.secret(of: "ann"), method: "POST", "/v1/advertise")
+        let first = try scene.gateway.request("GET", "/v1/info", headers: [("Authorization", "Bearer wrong")])
+        #expect(first.status == 401, "no attempt of the page was counted")
+    }
+
     @Test func failedAttemptsAreThrottledByAddress() throws {
         let scene = try AccessScene(Self.file())
         #expect(try scene.get("/v1/info", as: "ann").status == 200)

@@ -44,8 +44,8 @@ final class AccessControl: Sendable {
         return permissions
     }
 
-    /// Logs the refusal of a page because of its origin, or of a request because of its host. The page itself shows
-    /// nothing: browsers hide the reason from it.
+    /// Logs the refusal of a page because of its origin, or of a request because of its host. Most pages do not show the
+    /// reason, and browsers hide the one of a WebSocket.
     func noteRefusal(_ problem: Problem, ofPageFrom origin: String?) {
         if problem.status == 421 {
             logger.notice(
