@@ -40,6 +40,16 @@ window.states = []
 client.addEventListener("statechange", ({ detail }) => states.push(`${detail.state} ${detail.reason ?? ""}`.trim()))
 await client.online()
 """
+# Connects a client of a page that the gateway refuses.
+REFUSED = """
+const { CoatyClient } = await import(`${arguments[0]}/client.js`)
+const client = new CoatyClient(arguments[0])
+const closed = new Promise((resolve) => client.addEventListener("statechange", ({ detail }) => {
+  if (detail.state === "closed") resolve(detail.problem.type)
+}))
+const { type } = await client.online().catch((error) => error)
+return [type, await closed]
+"""
 PUBLISH = "await client.publish({ event: 'channel', channelId: 'other', data: { object: JSON.parse(arguments[0]) } })"
 
 
@@ -105,7 +115,7 @@ class Cases:
         cls.addClassCleanup(cls.stack.stop)
         cls.broker = cls.stack.broker()
         (folder / "page.html").write_text("<!doctype html><title>A page</title>")
-        cls.pages = cls.stack.pages()
+        cls.pages, cls.foreign = cls.stack.pages(), cls.stack.pages()
         tokens = [{"name": "reader", "sha256": hashlib.sha256(SECRET.encode()).hexdigest(), "roles": ["user"]}]
         grants = [{"observe": ["channel"], "channels": ["*"]}, {"publish": ["channel"], "channels": ["*"]}]
         access = {"tokens": tokens, "anonymous": ["user"], "roles": {"user": grants}}
@@ -173,6 +183,14 @@ class Cases:
                 self.assertLess(time.monotonic() - begin, 10)
                 self.assertEqual(self.browser.js("return states"), ["connecting the gateway does not answer", "online"])
                 self.browser.js("client.close()")
+
+    def test_page_of_another_origin_learns_why_it_is_refused(self):
+        refusal = "urn:coaty-gateway:problem:origin-not-allowed"
+        self.browser.open(f"{self.foreign.origin}/page.html")
+        self.assertEqual(self.browser.js(REFUSED, self.gateway.url), [refusal, refusal])
+        # With the token, after a preflight.
+        stream = self.browser.js(STREAM, self.gateway.url, json.dumps({"token": SECRET}))
+        self.seen(stream, f"error 2 {refusal}")
 
     def test_large_integers_survive_being_written_back(self):
         self.browser.js(CLIENT, self.gateway.url)

@@ -298,6 +298,8 @@ export interface StateDetail {
   reason?: string
   /** Milliseconds until the next attempt. */
   delay?: number
+  /** The problem with which the gateway has refused the client, and with which `online` rejects. The client is then `closed`. */
+  problem?: GatewayError
 }
 
 /**
@@ -346,6 +348,10 @@ export interface ClientOptions {
  *
  * It does not reconnect after a close code from 4500 to 4999, or if its token is refused. Then it is closed, and subscriptions, requests and `online` fail with
  * a `GatewayError` of the type `refused`.
+ *
+ * In a browser, the gateway may refuse the page: its origin is not allowed, or the host name of the gateway. A failed handshake does
+ * not show that. If an attempt fails before the connection opens, the client therefore sends one GET without a token to `/v1/access`. If
+ * the response is the problem `origin-not-allowed` or `host-not-allowed`, the client is closed in the same way, with this problem.
  */
 export class CoatyClient extends EventTarget {
   /**

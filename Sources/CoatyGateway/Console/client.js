@@ -73,6 +73,8 @@ const isRefusal = (/** @type {any} */ error) =>
   error instanceof GatewayError && error.status >= 400 && error.status < 500 && !isTooEarly(error)
 /** The status of a refusal of an event stream that passes, although it is one of the client's errors. */
 const passing = [401, 408, 425, 429]
+/** The problems with which the gateway refuses a page, whatever it requests; the second one only if the client has no token. */
+const pageRefusals = ["urn:coaty-gateway:problem:origin-not-allowed", "urn:coaty-gateway:problem:host-not-allowed"]
 /** Whether the gateway would refuse an event stream again. With 204, a server asks not to connect again (HTML Standard, 9.2). */
 const isLasting = (/** @type {any} */ error) =>
   error instanceof GatewayError && (error.status === 204 || error.status >= 400 && error.status < 500 && !passing.includes(error.status))
@@ -761,7 +763,7 @@ export class CoatyClient extends EventTarget {
   /** Milliseconds between two checks of the connection. */
   #watchInterval
   #attemptTimeout
-  /** Ends the waits for the token function. */
+  /** Ends the waits for the token function, and for the reason why an attempt failed. */
   #attempt = new AbortController()
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #retryTimer
@@ -991,6 +993,7 @@ export class CoatyClient extends EventTarget {
 
   #connect() {
     this.#connections += 1
+    this.#attempt.abort()
     this.#attempt = new AbortController()
     if (typeof this.#token === "function") this.#connectWithToken(this.#connections)
     else this.#openSocket(this.#token)
@@ -1013,18 +1016,21 @@ export class CoatyClient extends EventTarget {
     socket.binaryType = "arraybuffer"
     this.#socket = socket
     this.#silentChecks = 0
+    let hasOpened = false
     const whileCurrent = (/** @type {(event: any) => void} */ act) => (/** @type {any} */ event) => {
       if (socket === this.#socket) act(event)
     }
     socket.addEventListener("open", whileCurrent(() => {
+      hasOpened = true
       this.#watch()
       this.#opened(token)
     }))
     socket.addEventListener("message", whileCurrent((event) => this.#received(event.data)))
     socket.addEventListener("close", whileCurrent(({ code, reason }) => {
       const why = reason || `close code ${code}`
-      if (isFinal(code)) this.#refused(why)
-      else this.#retry(why, requestedDelay(reason))
+      if (isFinal(code)) return this.#refused(why)
+      this.#retry(why, requestedDelay(reason))
+      if (!hasOpened) this.#askWhy()
     }))
     // A close follows; without a listener node ends the process.
     socket.addEventListener("error", () => {})
@@ -1279,24 +1285,53 @@ export class CoatyClient extends EventTarget {
   }
 
   /**
+   * Ends the client if the gateway refuses the page. A browser hides from a page why a handshake failed, but lets it read the same
+   * refusal of another request. The client meanwhile waits for the next attempt, which ends the question.
+   */
+  async #askWhy() {
+    // Only pages have an origin.
+    if (!globalThis.location || globalThis.navigator?.onLine === false) return
+    const connection = this.#connections
+    const attempt = this.#attempt = new AbortController()
+    const url = new URL(this.#url.replace(/^ws/, "http"))
+    url.pathname = url.pathname.replace(/ws$/, "access")
+    url.search = url.hash = ""
+    try {
+      const request = fetch(url, { credentials: "omit", cache: "no-store", signal: attempt.signal })
+      const response = await within(request, this.#attemptTimeout, "The gateway", attempt.signal)
+      if (response.status !== 403 && response.status !== 421) return
+      const problem = await refusal(response, attempt.signal)
+      if (connection !== this.#connections || !pageRefusals.includes(problem.type)) return
+      // The gateway checks the host of requests without a token only.
+      if (problem.status === 421 && this.#token !== undefined) return
+      this.#refused(problem.message, problem)
+    } catch {
+      // The next attempt may show more.
+    } finally {
+      attempt.abort()
+    }
+  }
+
+  /**
    * Ends the client, because the gateway refuses it.
    *
    * @param {string} reason
+   * @param {GatewayError} [problem] the refusal of the page
    */
-  #refused(reason) {
-    this.#whyClosed = () => refused(reason)
+  #refused(reason, problem) {
+    this.#whyClosed = () => problem ? new GatewayError(problem) : refused(reason)
     this.#abandon(() => disconnected(reason))
     for (const stream of [...this.#streams.values()]) stream.end("error", { error: this.#whyClosed() })
-    this.#end(reason)
+    this.#end({ reason, problem: this.#whyClosed() })
   }
 
-  /** @param {string} [reason] */
-  #end(reason) {
+  /** @param {{reason?: string, problem?: GatewayError}} [why] */
+  #end(why) {
     this.#stopWaking()
     this.#wantedIdentity?.granted.reject(this.#whyClosed())
     if (this.#state === "online") this.#whenOnline = new Deferred()
     this.#whenOnline.reject(this.#whyClosed())
-    this.#change("closed", reason === undefined ? {} : { reason })
+    this.#change("closed", why)
   }
 
   /**
@@ -1348,7 +1383,7 @@ export class CoatyClient extends EventTarget {
 
   /**
    * @param {"connecting" | "online" | "closed"} state
-   * @param {{reason?: string, delay?: number}} [why]
+   * @param {{reason?: string, delay?: number, problem?: GatewayError}} [why]
    */
   #change(state, why = {}) {
     this.#state = state
