@@ -1,4 +1,9 @@
 /// The comparison of a property's value in a filter. Raw values as on the wire.
+///
+/// If an operator does not support the types of the value and its operands, neither it nor its opposite holds. The reference
+/// implementation converts them as JavaScript does, so that two filters differ there: -0.75 is `NotBetween` `"%"` and `""`, and
+/// `{}` contains `[]`. This is not followed: results of such conversions surprise their users, and a filter that protects data
+/// must not hold by accident.
 public enum ObjectFilterOperator: Int, Sendable, CaseIterable {
     case LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual, Between, NotBetween, Like, Equals, NotEquals
     case Exists, NotExists, Contains, NotContains, In, NotIn
