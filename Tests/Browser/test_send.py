@@ -164,8 +164,7 @@ class SendTests(ConsoleCase):
                   field.dispatchEvent(new Event("input", { bubbles: true }))
                 }""", form)
                 answer = self.run_command()
-                # No agent responds. A request for one response then gets the status 504.
-                self.assertTrue("deferred" in answer or "responses" in answer or answer.get("status") == 504, answer)
+                self.assertTrue("deferred" in answer or "responses" in answer, answer)
                 self.browser.press("Send")
                 self.browser.wait_for_text("Published at" if pattern in ("advertise", "deadvertise", "channel", "raw") else "timeout after 300 ms")
 

@@ -40,7 +40,7 @@ import Testing
         #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: EPROTO, wasConnected: true) == .closed)
         #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: EPROTO, usesTLS: false) == .network)
         #expect(reason(Int32(MOSQ_ERR_PROTOCOL.rawValue)) == .protocol)
-        #expect(reason(Int32(MOSQ_ERR_TLS.rawValue), wasConnected: true) == .tls)
+        #expect(reason(Int32(MOSQ_ERR_TLS.rawValue), wasConnected: true) == .closed)
         var diagnosis = TLSDiagnosis()
         diagnosis.note("OpenSSL Error[0]: error:0A000412:SSL routines::sslv3 alert bad certificate", verification: nil)
         #expect(reason(Int32(MOSQ_ERR_TLS.rawValue), diagnosis: diagnosis) == .tlsClientCertificate)

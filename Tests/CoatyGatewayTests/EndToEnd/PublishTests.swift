@@ -6,7 +6,7 @@ import Testing
     @Test func publishesUnchangedBytes() throws {
         let scene = try Scene()
         let body = """
-            {  "object": \(Scene.job("Grüße \\u00e4 \\/")), "privateData":{"digits":1.000000000000000000001}, "free":[1] }
+            {  "object": \(Scene.job("Grüße \\u00e4 \\/")), "privateData":{"digits":1.000000000000000000001, "free":[1]} }
             """
         let response = try scene.gateway.post("/v1/advertise", body)
         #expect(response.status == 202)

@@ -58,7 +58,7 @@ import Testing
         #expect(slow.json["slow"] as? Bool == true && slow.level == "notice")
         #expect(slow.json["ms"] as? Double ?? 0 >= 50)
         for _ in 0..<20 {
-            #expect(try gateway.post("/v1/call/nobody?timeout=1", #"{"parameters":{}}"#).status == 504)
+            #expect(try gateway.post("/v1/call/nobody?timeout=1&min=1", #"{"parameters":{}}"#).status == 504)
         }
         try gateway.stop()
         let failures = try Self.requests(gateway).filter {

@@ -55,7 +55,6 @@ struct Answer: Operation {
     /// - Throws: `Problem` if the right is used up or the client has reached its share of the outbox, `PayloadError` if
     ///   the response is invalid or does not match the request, `CommunicationError` if it can't be published.
     func execute(on target: EventRequest, in network: Network, under permit: Permit) throws -> Delivery {
-        try EventMembers.check(content, of: event)
         guard rights.take(correlationId) else { throw unknown }
         do {
             let place = try permit.account.takeOutbox(content.bytes.count)
@@ -75,23 +74,25 @@ extension EventRequest {
         holding place: Place
     ) throws -> Delivery {
         switch self {
-        case .discover(let event): try answer(event, name, ResolveEvent(payload: payload), manager, place)
-        case .query(let event): try answer(event, name, RetrieveEvent(payload: payload), manager, place)
-        case .update(let event): try answer(event, name, CompleteEvent(payload: payload), manager, place)
-        case .call(let event): try answer(event, name, ReturnEvent(payload: payload), manager, place)
+        case .discover(let event): try answer(event, name, payload, { try ResolveEvent(payload: $0) }, manager, place)
+        case .query(let event): try answer(event, name, payload, { try RetrieveEvent(payload: $0) }, manager, place)
+        case .update(let event): try answer(event, name, payload, { try CompleteEvent(payload: $0) }, manager, place)
+        case .call(let event): try answer(event, name, payload, { try ReturnEvent(payload: $0) }, manager, place)
         }
     }
 
     private func answer<Event: RequestEvent>(
         _ request: Event,
         _ name: CommunicationEventType,
-        _ response: @autoclosure () throws -> Event.Response,
+        _ payload: Payload,
+        _ response: (Payload) throws -> Event.Response,
         _ manager: CommunicationManager,
         _ place: Place
     ) throws -> Delivery {
         guard Event.Response.eventType == name else {
             throw PayloadError.invalid(pointer: "/event", reason: "must be \(Event.Response.eventType.name)")
         }
-        return try request.answered(by: manager).answer(response(), holding: place)
+        try EventMembers.check(payload, of: name)
+        return try request.answered(by: manager).answer(response(payload), holding: place)
     }
 }
