@@ -298,12 +298,11 @@ final class NetworkLoop {
             if getsockopt(socket, SOL_SOCKET, SO_ERROR, &code, &size) == 0, code != 0 {
                 throw MosquittoError(code: Int32(MOSQ_ERR_ERRNO.rawValue), errno: code)
             }
-            // With TLS, libmosquitto writes at once. On this machine, where nobody listens, this has taken the error.
-            var (peer, length) = (sockaddr_storage(), socklen_t(MemoryLayout<sockaddr_storage>.size))
-            let hasPeer = withUnsafeMutableBytes(of: &peer) { bytes in
-                getpeername(socket, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self), &length) == 0
+            // With TLS, libmosquitto writes at once. On this machine, where nobody listens, this has taken the error. If the
+            // broker had accepted the connection, the kernel would have counted its beginning as acknowledged.
+            if events & Int16(POLLHUP) != 0, ReceiveBuffer(socket: socket).progress?.acknowledged == 0 {
+                throw MosquittoError(code: Int32(MOSQ_ERR_ERRNO.rawValue), errno: ECONNREFUSED)
             }
-            if !hasPeer { throw MosquittoError(code: Int32(MOSQ_ERR_ERRNO.rawValue), errno: ECONNREFUSED) }
             isSocketConnected = true
             // Begins the TLS handshake.
             if options.tls != nil { try client.read() }
