@@ -170,6 +170,11 @@ extension Session {
             _ = core.outbox.end()
             return loss.suspected
         }
+        if core.ownTrialIsInterrupted(byBroker: byBroker, suspected: loss.suspected) {
+            // Nothing else was unconfirmed. It is queued again if it is not proven to be the cause.
+            _ = core.outbox.end { _, isPartly in isPartly }
+            return loss.suspected
+        }
         var clients: Set<ObjectIdentifier?> = []
         let (former, suspects) = (core.quarantine, core.suspects)
         func isExtracted(_ publication: Publication, isPartly: Bool) -> Bool {
@@ -181,11 +186,6 @@ extension Session {
             else { return false }
             clients.insert(client)
             return true
-        }
-        if core.ownTrialIsInterrupted(byBroker: byBroker, suspected: loss.suspected) {
-            // Nothing else was unconfirmed. It is queued again if it is not proven to be the cause.
-            _ = core.outbox.end { _, isPartly in isPartly }
-            return loss.suspected
         }
         let suspectsRetained = loss.retained.filter { isExtracted($0, isPartly: false) }
         let retained = loss.retained.filter { !clients.contains($0.client.map(ObjectIdentifier.init)) }
@@ -286,12 +286,12 @@ extension Session {
     func quarantineIsConnected() -> Int? {
         core.withLock { core in
             core.quarantineFailsSince = nil
-            return core.state.sends ? core.state.period : nil
+            return core.state.connectedPeriod
         }
     }
 
     /// The number of the current connection; nil if there is none.
-    var connectedPeriod: Int? { core.withLock { $0.state.sends ? $0.state.period : nil } }
+    var connectedPeriod: Int? { core.withLock { $0.state.connectedPeriod } }
 
     /// Returns whether the quarantine may publish: the agent's own observations receive it, everything that was queued before
     /// is written, the broker has read what its client has published before, and a request's responses are subscribed.

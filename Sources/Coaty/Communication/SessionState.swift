@@ -212,6 +212,9 @@ extension SessionState {
     /// Whether publications are sent over the current connection.
     var sends: Bool { connection?.isUp ?? false }
 
+    /// The number of the current connection; nil if publications are not sent.
+    var connectedPeriod: Int? { sends ? period : nil }
+
     /// Whether the binding has a connection.
     var isConnected: Bool {
         if case .leaving(let isConnected, _) = phase { isConnected } else { sends }

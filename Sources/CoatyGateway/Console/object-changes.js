@@ -1,4 +1,4 @@
-// What has changed in an object, in words. Pure.
+// Describes how an object has changed. Without side effects.
 
 import { stringifyExact } from "../client.js"
 import { line } from "./dom.js"

@@ -20,16 +20,19 @@ enum EventMembers {
         .return: ["result", "error", "executionInfo"],
     ]
 
-    /// Checks the members of a payload.
+    /// Those of an Advertise event with a lifetime, which the gateway reads and does not publish.
+    private static let lasting = one.union(["lifetime"])
+
+    /// Returns a payload if it has no other members.
     ///
-    /// - Parameter others: further members, which the gateway reads and does not publish.
+    /// - Parameter hasLifetime: whether the client may state the lifetime of the object beside it.
     /// - Throws: the first unknown member, and the nearest known one.
-    static func check(
+    static func checked(
         _ payload: Payload,
-        of type: CommunicationEventType,
-        besides others: Set<String> = []
-    ) throws(PayloadError) {
-        guard let known = members[type] else { return }
-        try payload.json.refuseMembers(besides: others.isEmpty ? known : known.union(others))
+        as type: CommunicationEventType,
+        hasLifetime: Bool = false
+    ) throws(PayloadError) -> Payload {
+        if let known = hasLifetime ? lasting : members[type] { try payload.json.refuseMembers(besides: known) }
+        return payload
     }
 }

@@ -36,10 +36,6 @@ enum EventRequest: Sendable {
         }
     }
 
-    private static let types: [String: CommunicationEventType] = [
-        "discover": .discover, "query": .query, "update": .update, "call": .call,
-    ]
-
     /// Parses the payload of an event, given its name in frames and paths. Nil if no request has this name.
     ///
     /// - Parameters:
@@ -48,12 +44,13 @@ enum EventRequest: Sendable {
     /// - Throws: ``PayloadError`` with a pointer into the payload; ``CommunicationError/invalidName(_:)`` if the
     ///   operation is not allowed in a topic.
     init?(event name: String, operation: String?, payload: Payload) throws {
-        if let type = Self.types[name] { try EventMembers.check(payload, of: type) }
         switch name {
-        case "discover": self = .discover(try DiscoverEvent(payload: payload))
-        case "query": self = .query(try QueryEvent(personal: payload))
-        case "update": self = .update(try UpdateEvent(payload: payload))
-        case "call": self = .call(try CallEvent(operation: operation ?? "", personal: payload))
+        case "discover": self = .discover(try DiscoverEvent(payload: EventMembers.checked(payload, as: .discover)))
+        case "query": self = .query(try QueryEvent(personal: EventMembers.checked(payload, as: .query)))
+        case "update": self = .update(try UpdateEvent(payload: EventMembers.checked(payload, as: .update)))
+        case "call":
+            let payload = try EventMembers.checked(payload, as: .call)
+            self = .call(try CallEvent(operation: operation ?? "", personal: payload))
         default: return nil
         }
     }

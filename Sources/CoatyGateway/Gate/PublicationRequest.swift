@@ -51,17 +51,19 @@ enum PublicationRequest: Sendable {
     }
 
     /// Reads the payload of an Advertise event.
-    static func advertisement(_ payload: Payload) throws(PayloadError) -> AdvertiseEvent {
-        try EventMembers.check(payload, of: .advertise)
-        let event = try AdvertiseEvent(payload: payload)
+    ///
+    /// - Parameter hasLifetime: whether the client may state the lifetime of the object beside it.
+    static func advertisement(_ payload: Payload, hasLifetime: Bool = false) throws(PayloadError) -> AdvertiseEvent {
+        let event = try AdvertiseEvent(
+            payload: EventMembers.checked(payload, as: .advertise, hasLifetime: hasLifetime)
+        )
         try payload.json["object"]?.checkNewId()
         return event
     }
 
     /// Reads the payload of a Channel event.
     static func channelEvent(_ channelId: String, _ payload: Payload) throws -> ChannelEvent {
-        try EventMembers.check(payload, of: .channel)
-        let event = try ChannelEvent(channelId: channelId, payload: payload)
+        let event = try ChannelEvent(channelId: channelId, payload: EventMembers.checked(payload, as: .channel))
         try payload.json["object"]?.checkNewId()
         if let objects = payload.json["objects"] {
             for object in objects.elements { try object.checkNewId() }
@@ -71,8 +73,7 @@ enum PublicationRequest: Sendable {
 
     /// Reads the payload of a Deadvertise event.
     static func deadvertisement(_ payload: Payload, _ limits: Limits) throws -> DeadvertiseEvent {
-        try EventMembers.check(payload, of: .deadvertise)
-        let event = try DeadvertiseEvent(payload: payload)
+        let event = try DeadvertiseEvent(payload: EventMembers.checked(payload, as: .deadvertise))
         guard event.data.objectIds.count <= limits.deadvertisedIds else {
             throw PayloadError.invalid(pointer: "/objectIds", reason: "has more than \(limits.deadvertisedIds) ids")
         }

@@ -37,7 +37,7 @@ enum BodyEncoding {
         )
     }
 
-    /// RFC 9110, section 15.5.16: `Accept-Encoding` tells this problem from one with the media type.
+    /// RFC 9110, section 15.5.16: `Accept-Encoding` shows that the coding is refused, not the media type.
     private static func unsupported(coding: String) -> Problem {
         var problem = unsupported(
             "The gateway does not decode the content coding \(Problems.short(coding)). Send the body without Content-Encoding."

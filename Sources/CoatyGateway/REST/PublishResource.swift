@@ -25,10 +25,9 @@ struct PublishResource: Sendable {
         router.onPost("/v1/advertise", publishingBy: gate) { request, principal, _ in
             answer(request, principal) { payload in
                 let lifetime = try ObjectLifetime.lifetime(in: payload.json, of: nil, gate.limits)
-                try EventMembers.check(payload, of: .advertise, besides: ["lifetime"])
                 let event = lifetime == nil ? payload : try payload.without("lifetime")
                 return Publish(
-                    publication: .advertise(try PublicationRequest.advertisement(event)),
+                    publication: .advertise(try PublicationRequest.advertisement(event, hasLifetime: true)),
                     lifetime: lifetime
                 )
             }

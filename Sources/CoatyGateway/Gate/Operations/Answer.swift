@@ -73,26 +73,26 @@ extension EventRequest {
         by manager: CommunicationManager,
         holding place: Place
     ) throws -> Delivery {
-        switch self {
-        case .discover(let event): try answer(event, name, payload, { try ResolveEvent(payload: $0) }, manager, place)
-        case .query(let event): try answer(event, name, payload, { try RetrieveEvent(payload: $0) }, manager, place)
-        case .update(let event): try answer(event, name, payload, { try CompleteEvent(payload: $0) }, manager, place)
-        case .call(let event): try answer(event, name, payload, { try ReturnEvent(payload: $0) }, manager, place)
+        // Called when the type is known to be right.
+        func checked() throws(PayloadError) -> Payload { try EventMembers.checked(payload, as: name) }
+        return switch self {
+        case .discover(let event): try answer(event, name, ResolveEvent(payload: checked()), manager, place)
+        case .query(let event): try answer(event, name, RetrieveEvent(payload: checked()), manager, place)
+        case .update(let event): try answer(event, name, CompleteEvent(payload: checked()), manager, place)
+        case .call(let event): try answer(event, name, ReturnEvent(payload: checked()), manager, place)
         }
     }
 
     private func answer<Event: RequestEvent>(
         _ request: Event,
         _ name: CommunicationEventType,
-        _ payload: Payload,
-        _ response: (Payload) throws -> Event.Response,
+        _ response: @autoclosure () throws -> Event.Response,
         _ manager: CommunicationManager,
         _ place: Place
     ) throws -> Delivery {
         guard Event.Response.eventType == name else {
             throw PayloadError.invalid(pointer: "/event", reason: "must be \(Event.Response.eventType.name)")
         }
-        try EventMembers.check(payload, of: name)
-        return try request.answered(by: manager).answer(response(payload), holding: place)
+        return try request.answered(by: manager).answer(response(), holding: place)
     }
 }
