@@ -240,14 +240,10 @@ REPEATED = {"filter-match": "filter", "decode": "decode", "decode-object": "obje
 PATHS = [*SERVED, *REPEATED]
 
 
-def count(names, gateway, hot_paths, folder):
-    """Yields the name of each path and its number of instructions."""
-    for name in names:
-        own = folder / name
-        own.mkdir()
-        if name in REPEATED:
-            yield name, repeat(hot_paths, REPEATED[name], own)
-        else:
-            # A gateway for each path, so that its number does not depend on the paths before it.
-            with Broker() as broker, Gateway(gateway, own, broker) as running:
-                yield name, SERVED[name](running)
+def count(name, gateway, hot_paths, folder):
+    """Returns the number of instructions of a path."""
+    if name in REPEATED:
+        return repeat(hot_paths, REPEATED[name], folder)
+    # A gateway for each path, so that its number does not depend on the paths before it.
+    with Broker() as broker, Gateway(gateway, folder, broker) as running:
+        return SERVED[name](running)
