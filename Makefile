@@ -108,9 +108,23 @@ manual: $(STATIC) ## write the man pages, and the completions of bash, zsh and f
 	$(STATIC_BUILD) --product generate-manual
 	deploy/write-manual $(STATIC) "$$($(STATIC_BUILD) --show-bin-path)/generate-manual" .build/share
 
-.PHONY: deb deps-deb
-deb: deps-deb manual ## build the Debian package in .build/deb
-	deploy/build-deb $(STATIC) .build/share .build/deb
+# The releases of Debian for which `make test-deb` and `make release` build the package. CONTRIBUTING.md says how the next one is added.
+DEBIANS ?= bookworm trixie
+
+# The release for which `make deb` builds the package; for another one than this machine's, in a system of its own.
+THIS_DEBIAN := $(shell . /etc/os-release 2>/dev/null && echo $$VERSION_CODENAME)
+DEBIAN ?= $(THIS_DEBIAN)
+DEB := .build/deb/$(DEBIAN)
+
+.PHONY: deb deps-deb deps-in-debian
+ifeq ($(DEBIAN),$(THIS_DEBIAN))
+deb: deps-deb manual ## build the Debian package in .build/deb; DEBIAN=trixie builds it for another Debian, which it makes itself
+	deploy/build-deb $(STATIC) .build/share $(DEB)
+else
+deb: deps-in-debian
+	deploy/in-debian $(DEBIAN) make deb
+	rm -rf $(DEB) && mkdir -p $(DEB) && cp .build/debian/$(DEBIAN)/build/deb/$(DEBIAN)/*.deb $(DEB)
+endif
 
 # A missing program fails a test, instead of skipping it: `Tests/TestSupport/TestProgram.swift`.
 test test-access test-brokers: export COATY_REQUIRE_PROGRAMS := 1
@@ -210,8 +224,11 @@ test-image: deps-image ## build the container image from Debian's packages, with
 	Tests/Image/run
 
 .PHONY: test-deb deps-test-deb
-test-deb: deps-test-deb deb ## install, run, upgrade and purge the Debian package in a Debian that systemd boots
-	Tests/Deb/run .build/test-deb .build/deb/coaty-gateway_*.deb
+test-deb: deps-test-deb ## build the package for each Debian, and install, run, upgrade and purge it in one that systemd boots; DEBIANS=trixie for one
+	for debian in $(DEBIANS); do \
+		$(MAKE) --no-print-directory deb DEBIAN=$$debian && \
+		Tests/Deb/run .build/test-deb/$$debian .build/deb/$$debian/coaty-gateway_*.deb $$debian || exit; \
+	done
 
 screenshots: deps-browser ## take the README's screenshots of the console again
 	for product in $(BROWSER_PRODUCTS); do swift build -c release --product $$product || exit; done
@@ -281,6 +298,9 @@ deps-edge:
 
 deps-deb:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies deb)
+
+deps-in-debian:
+	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies in-debian)
 
 deps-test-deb:
 	@$(if $(SKIP_DEPENDENCIES),:,deploy/install-dependencies test-deb)
