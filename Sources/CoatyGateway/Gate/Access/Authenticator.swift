@@ -141,7 +141,7 @@ extension Problems {
             type: typePrefix + "too-many-attempts",
             title: "Too many attempts",
             status: 429,
-            detail: "Too many failed authentications came from your address.",
+            detail: "Too many failed authentications from your address.",
             headers: [("Retry-After", String(seconds))]
         )
     }
