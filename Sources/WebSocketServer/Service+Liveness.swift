@@ -52,7 +52,7 @@ extension Service {
         var unsent: Int32 = 0
         let taken = cws_taken_bytes(descriptor, Int64(session.passedBytes), &unsent)
         var unread: Int32 = 0
-        ioctl(descriptor, UInt(FIONREAD), &unread)
+        _ = ioctl(descriptor, UInt(FIONREAD), &unread)
         return Liveness.Backlog(
             taken: Int(clamping: taken),
             isWaiting: unsent > 0 || lws_partial_buffered(wsi) != 0,
