@@ -65,6 +65,31 @@ import Testing
         }
     }
 
+    /// `Invoke-RestMethod` of Windows PowerShell encodes texts as ISO-8859-1 without a charset, unless it is told otherwise,
+    /// sends a form without `-ContentType`, and files of `Out-File` as UTF-16 with a mark.
+    @Test func bodiesOfPowerShellAreTakenOrSayWhatIsWrong() throws {
+        let scene = try Scene()
+        let json = "application/json"
+        let advertise = (path: "POST /v1/advertise", type: json, body: #"{"object":\#(Scene.job("Tür"))}"#)
+        let latin = try Self.send(advertise, to: scene.gateway) { Array($0.data(using: .isoLatin1) ?? Data()) }
+        #expect(latin.status == 400 && latin.problem == "malformed-json", "\(latin.text)")
+        #expect((latin.json?["detail"] as? String)?.contains("not UTF-8") == true, "\(latin.text)")
+        let file = try Self.send(advertise, to: scene.gateway) {
+            [0xFF, 0xFE] + Array($0.data(using: .utf16LittleEndian) ?? Data())
+        }
+        #expect(file.status == 400 && file.text.contains("UTF-16"), "\(file.text)")
+        let form = try Self.send(
+            (advertise.path, "application/x-www-form-urlencoded", "object=System.Collections.Hashtable"),
+            to: scene.gateway
+        )
+        #expect(form.status == 415 && form.text.contains(json), "\(form.text)")
+        let utf8 = try Self.send(advertise, to: scene.gateway, parameter: "; charset=utf-8") {
+            [0xEF, 0xBB, 0xBF] + Array($0.utf8)
+        }
+        #expect(utf8.status == 202, "\(utf8.text)")
+        #expect(try scene.agent.waitFor { $0.topic.contains("/ADV:Task/") }.text == advertise.body)
+    }
+
     @Test func aMarkIsNotPublished() throws {
         let scene = try Scene()
         let body = #"{"object":\#(Scene.job("marked"))}"#

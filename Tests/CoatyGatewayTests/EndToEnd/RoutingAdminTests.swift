@@ -48,6 +48,30 @@ import Testing
         #expect(try scene.send("PUT", none, to: Self.rulesPath, headers: [("If-Match", rules)]).status == 412)
     }
 
+    /// RFC 9562, section 4. What the gateway publishes and returns keeps the spelling of the context.
+    @Test func contextsAreFoundInAnotherCase() throws {
+        let scene = try RoutingScene()
+        try scene.leaseAll()
+        let path = "/v1/routing/contexts/\(RoutingScene.contextId.uppercased())"
+        #expect(path != RoutingScene.path)
+        let same = { (found: [String: Any]) in
+            (found["context"] as? [String: Any])?["objectId"] as? String == RoutingScene.contextId
+        }
+        #expect(same(try scene.context(path)))
+        #expect(try scene.etag(path) == scene.etag())
+        #expect(try scene.etag(path + "/rules") == scene.etag(Self.rulesPath))
+        let stream = try scene.gateway.stream("routing?contextId=\(RoutingScene.contextId.uppercased())")
+        let frame = try stream.receive()
+        #expect("\(frame)".contains(RoutingScene.contextId), "\(frame)")
+        let patched = try scene.send("PATCH", #"{"operatingState":"emergency"}"#, to: path)
+        #expect(patched.status == 200 && same(patched.json ?? [:]), "\(patched.text)")
+        #expect(try scene.state() == "emergency")
+        let put = try scene.send("PUT", RoutingScene.context("normal"), to: path)
+        #expect(put.status == 200 && same(put.json ?? [:]), "\(put.text)")
+        let published = scene.agent.messages.filter { $0.topic.contains("/UPD:") }.map(\.text)
+        #expect(!published.contains { $0.contains(RoutingScene.contextId.uppercased()) })
+    }
+
     /// Another agent's update arrives after the gateway has checked the version and before its own update.
     @Test(arguments: ["PATCH", "PATCH with If-Match", "PUT with If-Match", "PUT"])
     func concurrentChangeIsNotOverwritten(_ request: String) throws {
