@@ -86,6 +86,13 @@ static inline int cmhd_descriptor(struct MHD_Connection *connection) {
     return info == NULL ? -1 : info->connect_fd;
 }
 
+// Keeps libmicrohttpd from sending "100 Continue" for this request, whose answer is already sent. It reads the field after the first
+// call of the handler, from memory of the connection, which is writable.
+static inline void cmhd_forget_expectation(struct MHD_Connection *connection) {
+    char *value = (char *)MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect");
+    if (value != NULL && *value != 0) *value = '-';
+}
+
 // Returns the value that the callback for a new connection has stored in the connection's context.
 static inline void *cmhd_socket_context(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);

@@ -11,9 +11,8 @@ import Synchronization
 /// 501 for unknown transfer codings, and 503 with `Retry-After`. The following answers are sent before the body is
 /// read, and end the connection: 400 for ambiguous framing, 413, 421, 431, 501, 503 while draining, every answer to a
 /// request with `Expect: 100-continue`, and every answer without a handler if the body is larger than allowed. Unless
-/// the client waits for permission, or the end of the body is not known (400, 501), the body is discarded after the
-/// answer, within ``Configuration/maximumDiscardedBodySize`` and ``Configuration/discardTimeout``; only then the
-/// connection is closed.
+/// the end of the body is not known (400, 501), the body is discarded after the answer, within
+/// ``Configuration/maximumDiscardedBodySize`` and ``Configuration/discardTimeout``; only then the connection is closed.
 ///
 /// libmicrohttpd 0.9.75 itself sends these answers, with an HTML page, no media type and `Connection: close`. It closes
 /// the connection at once, so a client that is still sending may not see them:

@@ -33,9 +33,9 @@ struct RequestHead {
     }
     /// Whether the body uses a transfer coding other than chunked.
     var hasUnknownTransferCoding: Bool { transferCodings > 1 || (transferCodings == 1 && !isChunked) }
-    /// Whether the client sends a body now, whose end is known: it does not wait for permission.
-    var isSendingBody: Bool {
-        (contentLength > 0 || isChunked) && !expectsContinue && !isAmbiguous && !hasUnknownTransferCoding
+    /// Whether the request has a body, whose end is known.
+    var hasReadableBody: Bool {
+        (contentLength > 0 || isChunked) && !isAmbiguous && !hasUnknownTransferCoding
     }
     /// Whether an escape in the query is malformed.
     private(set) var hasMalformedQuery = false

@@ -140,7 +140,11 @@ final class RequestProcessor: Sendable {
         )
         exchangeContext = Unmanaged.passRetained(exchange).toOpaque()
         guard let refusal else { return .YES }
-        if head.isSendingBody { return answerEarly(refusal, connection, exchange) }
+        if head.hasReadableBody {
+            // Many clients that ask for permission send the body before they have it, for example Go's.
+            if head.expectsContinue { cmhd_forget_expectation(connection) }
+            return answerEarly(refusal, connection, exchange)
+        }
         counters.refused.add(1, ordering: .relaxed)
         return queue(refusal, connection, exchange)
     }

@@ -161,6 +161,13 @@ import Testing
         #expect(try connection.readResponse().status == 413)
         #expect(try connection.isClosedByPeer())
     }
+
+    /// Go's transport, and so Caddy, sends the body at once.
+    @Test(arguments: ["100-continue", "100-Continue"], [length, chunked])
+    func clientThatDoesNotWaitForPermissionGetsTheRefusal(expectation: String, framing: String) throws {
+        let response = try answer(to: "POST /", framing + "Expect: \(expectation)\r\n", from: makeServer())
+        #expect(response.status == 413)
+    }
 }
 
 /// A budget without memory.
