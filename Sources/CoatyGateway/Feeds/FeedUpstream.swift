@@ -130,7 +130,7 @@ struct FeedUpstream {
             }
             hold(subscription)
             if ioNodes.agent(ofPoint: id) == nil { onEnd() }
-        case .routing(let id): watch(id)
+        case .routing(let id): watch(routing.known(id))
         case .traffic(let eventTypes):
             do {
                 // The handler lives as long as the session, so the session counts until then.
