@@ -167,11 +167,12 @@ test-brokers: deps-brokers ## test against three RabbitMQ nodes, faulty brokers 
 	swift build --build-tests
 	Tests/Brokers/run .build/brokers "$$(swift build --show-bin-path)" $(if $(TESTS),'$(TESTS)')
 
-test-proxies: deps-proxies ## send smuggled requests through haproxy and nginx, and check the addresses of clients behind them, and idle connections of these and Caddy
+test-proxies: deps-proxies ## send smuggled requests through haproxy and nginx, and check the addresses of clients behind them, idle connections, and refusals of large bodies
 	swift build --product coaty-gateway
 	Tests/Proxies/run .build/proxies "$$(swift build --show-bin-path)/coaty-gateway"
 	Tests/Proxies/addresses .build/proxies "$$(swift build --show-bin-path)/coaty-gateway"
 	Tests/Proxies/idle .build/proxies "$$(swift build --show-bin-path)/coaty-gateway"
+	Tests/Proxies/refusals .build/proxies "$$(swift build --show-bin-path)/coaty-gateway"
 
 # Runs for about ten minutes. Nothing else should use the processors during the run.
 test-hostile: deps-hostile ## attack the gateway, and measure the service that a well-behaved client gets; TESTS="calm sse-unread" runs some rows, TLS=1 over TLS

@@ -74,8 +74,8 @@ def nginx(work, gateway, *, options="", upstream="keepalive 4;"):
     return port, start(work / f"nginx-{port}.log", "/usr/sbin/nginx", "-c", configuration)
 
 
-def caddy(work, gateway, *, transport=""):
-    """Returns the port of a Caddy and its process. `transport` are more directives of its connections to the gateway."""
+def caddy(work, gateway, *, options="", transport=""):
+    """Returns the port of a Caddy and its process. `options` are more directives of its proxy, `transport` of its connections."""
     port = free_port()
     configuration = work / f"Caddyfile-{port}"
     configuration.write_text(
@@ -87,6 +87,7 @@ def caddy(work, gateway, *, transport=""):
         http://127.0.0.1:{port} {{
             bind 127.0.0.1
             reverse_proxy 127.0.0.1:{gateway} {{
+                {options}
                 transport http {{
                     {transport}
                 }}
