@@ -112,8 +112,15 @@ static inline void cws_note_descriptor(void *handle, void *argument) {
 /// libwebsockets destroys a context in two calls. Between them, the loop must run the closing of its handles. With
 /// libuv, version 4.1.6 closes the descriptor that lws_cancel_service() writes to twice: in the first call and in that
 /// run. By then, another thread may have got the same descriptor number. Therefore one end of a pipe takes the number
-/// at once; the other end shows whether the second close has happened.
+/// at once; the other end shows whether the second close has happened. Version 4.3.5 closes it only in that run.
 static inline int cws_destroy_context_in_loop(struct lws_context *context, struct cws_loop *loop) {
+#if LWS_LIBRARY_VERSION_NUMBER >= 4003005
+    lws_context_destroy(context);
+    cws_loop_run(loop, CWS_RUN_DEFAULT);
+    lws_context_destroy(context);
+    cws_loop_free(loop);
+    return 1;
+#else
     int ends[2];
     char byte;
     loop->wake_descriptor = -1;
@@ -134,6 +141,7 @@ static inline int cws_destroy_context_in_loop(struct lws_context *context, struc
     lws_context_destroy(context);
     cws_loop_free(loop);
     return 1;
+#endif
 }
 
 // Maximum number of bytes that the kernel buffers for a peer beyond those already sent, at first. The server cannot drop
