@@ -28,8 +28,9 @@ public final class MQTTTestClient: @unchecked Sendable {
         public var description: String { "\(topic) \(text)\(retain ? " (retained)" : "")" }
     }
 
-    /// Maximum time in seconds of one step of the client: connecting, SUBACK, PUBACK.
-    public static let limit: TimeInterval = 10
+    /// Maximum time in seconds of one step of the client: connecting, SUBACK, PUBACK, a message. It is generous, for busy
+    /// machines and for brokers that notice a dead client after one and a half keepalives.
+    public static let limit: TimeInterval = 30
 
     private static let library: Int32 = mosquitto_lib_init()
 
@@ -215,7 +216,7 @@ private final class Inbox: @unchecked Sendable {
             guard condition.wait(until: deadline) else {
                 let arrived = record.messages.map { "  \($0)" }.joined(separator: "\n")
                 throw TestSupportError(
-                    "no \(what) within \(limit) s; \(record.messages.count) messages came:\n\(arrived)"
+                    "no \(what) within \(limit) s; \(record.messages.count) messages arrived:\n\(arrived)"
                 )
             }
         }
