@@ -10,6 +10,7 @@ extension ConnectionError {
     ///   - refusal: the code by which the broker has refused the connection.
     ///   - wasConnected: whether the broker had accepted the connection.
     ///   - isSocketConnected: whether the TCP connection was established.
+    ///   - wantsCertificate: whether the broker has asked for a certificate; nil if the TLS handshake has not ended.
     ///   - diagnosis: the reported TLS errors.
     ///   - disconnectReason: the code of the broker's DISCONNECT packet.
     init(
@@ -19,6 +20,7 @@ extension ConnectionError {
         wasConnected: Bool,
         usesTLS: Bool,
         isSocketConnected: Bool,
+        wantsCertificate: Bool?,
         diagnosis: TLSDiagnosis?,
         disconnectReason: Int32?
     ) {
@@ -33,7 +35,16 @@ extension ConnectionError {
             )
             return
         }
-        if !wasConnected, let diagnosed = diagnosis?.error {
+        let diagnosed = wasConnected ? nil : diagnosis?.error
+        // With TLS 1.3, the broker checks the certificate after the client's handshake. If the client has sent CONNECT
+        // meanwhile, the kernel drops the alert that would tell the cause.
+        if wantsCertificate == true, !wasConnected, Self.isEnd(error),
+            diagnosed.map({ $0.reason == .tlsNotOffered }) ?? true
+        {
+            self.init(.tlsClientCertificate, "\(address): \(TLSDiagnosis.refusedCertificate)")
+            return
+        }
+        if let diagnosed {
             self.init(diagnosed.reason, "\(address): \(diagnosed.message)")
             return
         }
@@ -49,12 +60,13 @@ extension ConnectionError {
                 .timedOut,
                 "\(address): no answer in time; is the address right, or does a firewall drop packets?"
             )
-        case MOSQ_ERR_ERRNO.rawValue where error.errno == ECONNRESET || error.errno == EPIPE:
+        case MOSQ_ERR_ERRNO.rawValue
+        where (error.errno == ECONNRESET || error.errno == EPIPE) && !(usesTLS && wantsCertificate == nil):
             self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
         // libmosquitto 2.0.21 (Debian 13) reports the end of a TLS connection like this, without a line in its log.
         case MOSQ_ERR_ERRNO.rawValue where error.errno == EPROTO && usesTLS && wasConnected:
             self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
-        case MOSQ_ERR_ERRNO.rawValue where error.errno == EPROTO && usesTLS, MOSQ_ERR_TLS.rawValue where !wasConnected:
+        case MOSQ_ERR_ERRNO.rawValue where Self.isEnd(error) && usesTLS, MOSQ_ERR_TLS.rawValue where !wasConnected:
             // On this machine, the handshake can end before it is known whether the connection was accepted.
             self.init(
                 .tlsNotOffered,
@@ -78,6 +90,15 @@ extension ConnectionError {
             self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
         default:
             self.init(.protocol, "\(address): \(String(cString: mosquitto_strerror(error.code)))")
+        }
+    }
+
+    /// Whether the error is the end of a connection.
+    private static func isEnd(_ error: MosquittoError) -> Bool {
+        switch error.code {
+        case MOSQ_ERR_ERRNO.rawValue: [ECONNRESET, EPIPE, EPROTO].contains(error.errno)
+        case MOSQ_ERR_CONN_LOST.rawValue, MOSQ_ERR_TLS.rawValue: true
+        default: false
         }
     }
 

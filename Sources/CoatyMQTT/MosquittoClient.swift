@@ -101,6 +101,8 @@ final class MosquittoClient {
     private var hasReadPacket = false
     /// The TLS errors that libmosquitto and OpenSSL have reported.
     private(set) var diagnosis = TLSDiagnosis()
+    /// Whether the broker has asked for a certificate during the TLS handshake; nil until that has ended.
+    private(set) var wantsCertificate: Bool?
 
     private static let library: Void = {
         mosquitto_lib_init()
@@ -326,12 +328,20 @@ final class MosquittoClient {
             let code = mosquitto_loop_read(handle, 1)
             let isEmpty = errno == EAGAIN
             try check(code)
+            if tls != nil, wantsCertificate == nil { noteHandshake() }
             if isEmpty || socket == nil { break }
             hasReadPacket = true
             // libmosquitto must not read the beginning of a publication that the reader continues.
             if reader != nil, isAccepted { break }
         }
         try checkProgress()
+    }
+
+    private func noteHandshake() {
+        guard let connection = mosquitto_ssl_get(handle).map(OpaquePointer.init), SSL_is_init_finished(connection) == 1
+        else { return }
+        // Only the request for a certificate has these algorithms.
+        wantsCertificate = SSL_get_sigalgs(connection, 0, nil, nil, nil, nil, nil) > 0
     }
 
     private func checkProgress() throws(MosquittoError) {

@@ -521,6 +521,7 @@ final class NetworkLoop {
             wasConnected: session.isConnected,
             usesTLS: options.tls != nil,
             isSocketConnected: isSocketConnected,
+            wantsCertificate: client?.wantsCertificate,
             diagnosis: client?.diagnosis,
             disconnectReason: client?.disconnectReason
         )

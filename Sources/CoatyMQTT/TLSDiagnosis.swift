@@ -19,6 +19,8 @@ struct TLSDiagnosis {
     static let closedDuringHandshake =
         "the connection was closed during the TLS handshake; does the broker offer TLS on this port?"
 
+    static let refusedCertificate = "the broker refuses the client certificate, or asks for one"
+
     /// Maximum number of stored lines of one connection.
     private static let maximumLines = 20
 
@@ -52,7 +54,7 @@ struct TLSDiagnosis {
         if Self.certificateAlerts.contains(where: reports) {
             return ConnectionError(
                 .tlsClientCertificate,
-                "the broker refuses the client certificate, or asks for one: \(openSSLReason)"
+                "\(Self.refusedCertificate): \(openSSLReason)"
             )
         }
         return ConnectionError(.tls, "TLS failed: \(openSSLReason)")

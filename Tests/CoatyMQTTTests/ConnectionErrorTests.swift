@@ -13,6 +13,7 @@ import Testing
         errno: Int32 = 0,
         wasConnected: Bool = false,
         usesTLS: Bool = true,
+        wantsCertificate: Bool? = nil,
         diagnosis: TLSDiagnosis = TLSDiagnosis()
     ) -> ConnectionError.Reason {
         ConnectionError(
@@ -22,6 +23,7 @@ import Testing
             wasConnected: wasConnected,
             usesTLS: usesTLS,
             isSocketConnected: true,
+            wantsCertificate: wantsCertificate,
             diagnosis: diagnosis,
             disconnectReason: nil
         ).reason
@@ -31,9 +33,23 @@ import Testing
     @Test func connectionClosedDuringTheHandshakeMeansThatTLSIsNotOffered() {
         #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: EPROTO) == .tlsNotOffered)
         #expect(reason(Int32(MOSQ_ERR_TLS.rawValue)) == .tlsNotOffered)
+        #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: ECONNRESET) == .tlsNotOffered)
+        #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: ECONNRESET, usesTLS: false) == .closed)
         var diagnosis = TLSDiagnosis()
         diagnosis.note("OpenSSL Error[0]: error:0A000126:SSL routines::unexpected eof while reading", verification: nil)
         #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: EPROTO, diagnosis: diagnosis) == .tlsNotOffered)
+    }
+
+    @Test func endAfterTheHandshakeMeansThatTheCertificateIsRefusedIfTheBrokerHasAskedForOne() {
+        var diagnosis = TLSDiagnosis()
+        diagnosis.note("OpenSSL Error[0]: error:0A000126:SSL routines::unexpected eof while reading", verification: nil)
+        for error in [ECONNRESET, EPIPE, EPROTO] {
+            let end = Int32(MOSQ_ERR_ERRNO.rawValue)
+            #expect(reason(end, errno: error, wantsCertificate: true) == .tlsClientCertificate)
+            #expect(reason(end, errno: error, wantsCertificate: true, diagnosis: diagnosis) == .tlsClientCertificate)
+            #expect(reason(end, errno: error, wasConnected: true, wantsCertificate: true) == .closed)
+        }
+        #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: ECONNRESET, wantsCertificate: false) == .closed)
     }
 
     @Test func otherProtocolErrorsAreNotTakenForAPortWithoutTLS() {
