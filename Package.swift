@@ -69,9 +69,10 @@ let package = Package(
         ),
         .target(name: "CoatySensorThings", dependencies: ["Coaty"], swiftSettings: strict),
         .target(name: "Coordination", swiftSettings: strict),
+        .target(name: "ProblemDetails", swiftSettings: strict),
         .target(
             name: "HTTPServer",
-            dependencies: ["CEpoll", "CMicroHTTPD", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["CEpoll", "CMicroHTTPD", "ProblemDetails", .product(name: "Logging", package: "swift-log")],
             swiftSettings: strict
         ),
         .target(
@@ -87,9 +88,7 @@ let package = Package(
             name: "CoatyGateway",
             dependencies: [
                 "CCurl", "CEmbedded", "CEpoll", "CJose", "CMalloc", "COpenSSL", "CZlib", "Coaty", "CoatyMQTT",
-                "HTTPServer",
-                "WebSocketServer",
-                "Coordination",
+                "Coordination", "HTTPServer", "ProblemDetails", "WebSocketServer",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"),
             ],

@@ -1,3 +1,5 @@
+import ProblemDetails
+
 /// The answers that the server sends without calling a handler, built once.
 ///
 /// libmicrohttpd answers some malformed requests itself; see ``HTTPServer``.

@@ -1,4 +1,5 @@
 import HTTPServer
+import ProblemDetails
 import TestSupport
 import Testing
 

@@ -1,6 +1,7 @@
 import Glibc
 import HTTPServer
 import Logging
+import ProblemDetails
 import TestSupport
 import Testing
 

@@ -1,4 +1,4 @@
-import HTTPServer
+import ProblemDetails
 import Synchronization
 
 /// The open connections of clients with subscriptions, and the counts of delivered and dropped events.

@@ -1,4 +1,5 @@
 import HTTPServer
+import ProblemDetails
 import Synchronization
 
 /// The services that all connections of clients share.

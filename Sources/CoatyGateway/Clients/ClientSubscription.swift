@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 import Synchronization
 
 /// One subscription or request of a client: its options, and the outbound queue for its events or responses.

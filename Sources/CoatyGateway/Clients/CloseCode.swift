@@ -1,4 +1,4 @@
-import HTTPServer
+import ProblemDetails
 import WebSocketServer
 
 /// The close codes of WebSockets that the gateway defines or sends; docs/websocket.md lists all codes.

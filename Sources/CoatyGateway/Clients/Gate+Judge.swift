@@ -1,4 +1,4 @@
-import HTTPServer
+import ProblemDetails
 
 /// Applies changes of the access policy to subscriptions and pending requests.
 extension Gate {

@@ -1,6 +1,6 @@
 import Coaty
 import DequeModule
-import HTTPServer
+import ProblemDetails
 import Synchronization
 
 /// The outbound queue of one connection. Replies come first; subscriptions and requests then share the rest

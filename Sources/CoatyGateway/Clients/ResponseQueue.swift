@@ -1,4 +1,4 @@
-import HTTPServer
+import ProblemDetails
 
 /// Response sink that appends the responses to a request to a client's outbound queue.
 struct ResponseQueue: ResponseSink {

@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 
 /// Frame sent to a client: one JSON object, the same in a WebSocket message, in a Server-Sent Event and in a line of
 /// NDJSON.

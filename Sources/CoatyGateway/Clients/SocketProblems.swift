@@ -1,4 +1,4 @@
-import HTTPServer
+import ProblemDetails
 
 /// Problems with the frames of a client on `/v1/ws`.
 extension Problems {

@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 
 extension SocketSession {
     /// The memory of a connection without its queue, in bytes.

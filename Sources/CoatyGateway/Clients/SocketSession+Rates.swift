@@ -1,4 +1,4 @@
-import HTTPServer
+import ProblemDetails
 
 extension SocketSession {
     /// Counts a message among the client's requests.

@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 import Synchronization
 
 /// Delivers each event, in order, to all subscriptions to the same observation, and adds it to the replay buffer.

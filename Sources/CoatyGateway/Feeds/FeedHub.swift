@@ -1,7 +1,7 @@
 import Coaty
 import DequeModule
-import HTTPServer
 import Logging
+import ProblemDetails
 import Synchronization
 
 /// All feeds of the gateway. Subscriptions to the same observation share one feed.

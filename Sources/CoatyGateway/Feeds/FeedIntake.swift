@@ -1,6 +1,6 @@
 import Coaty
 import DequeModule
-import HTTPServer
+import ProblemDetails
 
 /// The queue of records, subscriptions and status changes that the turns of a feed have not applied yet, in order.
 ///

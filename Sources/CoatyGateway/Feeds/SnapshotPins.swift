@@ -1,4 +1,4 @@
-import HTTPServer
+import ProblemDetails
 import Synchronization
 
 /// Charges clients for the versions of objects that only their unread snapshots still reference, because they were

@@ -1,4 +1,5 @@
 import HTTPServer
+import ProblemDetails
 
 /// Protects a gateway that its users' browsers can reach from the web pages that they visit.
 ///

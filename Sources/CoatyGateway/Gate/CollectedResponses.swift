@@ -1,5 +1,6 @@
 import Coaty
 import HTTPServer
+import ProblemDetails
 import Synchronization
 
 /// Collects the responses to one request and sends them to the client in one HTTP response:

@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 
 /// The only path from a client to the network: every operation of every transport passes through it.
 ///

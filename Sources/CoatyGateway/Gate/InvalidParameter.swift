@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 
 /// An invalid query parameter, path parameter or header field.
 struct InvalidParameter: Error {

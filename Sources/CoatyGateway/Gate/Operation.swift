@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 
 /// An operation of a client, already parsed and valid. The gate decides on it before it is executed.
 protocol ControlledOperation: Sendable {

@@ -1,5 +1,6 @@
 import COpenSSL
 import HTTPServer
+import ProblemDetails
 
 /// Decides on each HTTP request by its head, and determines its principal.
 struct RequestAdmission: Sendable {

@@ -1,6 +1,6 @@
 import Coaty
 import DequeModule
-import HTTPServer
+import ProblemDetails
 import Synchronization
 
 /// The receiver of the responses to one request. Called on one thread at a time.

@@ -1,4 +1,4 @@
-import HTTPServer
+import ProblemDetails
 
 /// The rate limits of the access configuration. If there are none, nothing is looked up.
 extension Accounts {

@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 import Synchronization
 
 /// The resources of one client: its memory, and its share of each resource.

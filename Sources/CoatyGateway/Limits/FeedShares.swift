@@ -1,4 +1,4 @@
-import HTTPServer
+import ProblemDetails
 import Synchronization
 
 /// Counts for each client the feeds that it has subscriptions to, each feed once.

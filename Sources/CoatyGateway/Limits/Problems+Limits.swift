@@ -1,4 +1,4 @@
-import HTTPServer
+import ProblemDetails
 
 /// Problems of clients that reach a limit: 429 if their share is used up, 503 if the whole resource is used up.
 extension Problems {

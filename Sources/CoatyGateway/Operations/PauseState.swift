@@ -1,6 +1,6 @@
 import Coordination
-import HTTPServer
 import Logging
+import ProblemDetails
 import Synchronization
 
 /// Whether the gateway is paused, so that the gate refuses new work.

@@ -1,4 +1,5 @@
 import HTTPServer
+import ProblemDetails
 
 /// The encoding of request bodies: no content coding, and JSON is UTF-8 (RFC 8259, section 8.1).
 enum BodyEncoding {

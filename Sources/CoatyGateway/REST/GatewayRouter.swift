@@ -1,4 +1,5 @@
 import HTTPServer
+import ProblemDetails
 
 /// Registers the resources of the gateway.
 ///

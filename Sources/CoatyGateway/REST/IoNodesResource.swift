@@ -1,5 +1,6 @@
 import Coaty
 import HTTPServer
+import ProblemDetails
 
 /// `/v1/io/nodes`: registers, lists and withdraws IO nodes, and renews their leases.
 struct IoNodesResource: Sendable {

@@ -1,5 +1,5 @@
 import Foundation
-import HTTPServer
+import ProblemDetails
 
 /// Writes JSON around payloads that are already JSON.
 enum JSONText {

@@ -1,4 +1,4 @@
-import HTTPServer
+import ProblemDetails
 
 /// Suggests a registered path for an unknown one.
 struct NearPaths: Sendable {

@@ -1,5 +1,6 @@
 import Coaty
 import HTTPServer
+import ProblemDetails
 
 /// The problems (RFC 9457) that the gateway's own code returns; openapi.yaml lists them.
 enum Problems {

@@ -1,5 +1,6 @@
 import Coaty
 import HTTPServer
+import ProblemDetails
 
 extension HTTPResponse {
     static let jsonHeaders = [(name: "Content-Type", value: "application/json"), ("Cache-Control", "no-store")]

@@ -1,7 +1,7 @@
 import Dispatch
 import Glibc
-import HTTPServer
 import Logging
+import ProblemDetails
 import Synchronization
 
 /// Answers connections that no server accepts: 503, or 400 if the client does not use TLS. The answer is sent without

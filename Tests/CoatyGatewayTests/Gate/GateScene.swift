@@ -1,6 +1,6 @@
 import Coaty
-import HTTPServer
 import Logging
+import ProblemDetails
 
 @testable import CoatyGateway
 @testable import CoatyTestSupport

@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 import TestSupport
 
 @testable import CoatyGateway

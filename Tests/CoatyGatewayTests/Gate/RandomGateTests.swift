@@ -1,6 +1,6 @@
 import Coaty
 import Foundation
-import HTTPServer
+import ProblemDetails
 import TestSupport
 import Testing
 

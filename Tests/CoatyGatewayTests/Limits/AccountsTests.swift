@@ -1,5 +1,5 @@
-import HTTPServer
 import Logging
+import ProblemDetails
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 import Synchronization
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 import HTTPServer
 import Logging
+import ProblemDetails
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 import Coaty
-import HTTPServer
 import Logging
+import ProblemDetails
 import TestSupport
 import Testing
 

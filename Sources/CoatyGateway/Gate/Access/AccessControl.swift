@@ -1,6 +1,6 @@
 import Coaty
-import HTTPServer
 import Logging
+import ProblemDetails
 import Synchronization
 
 /// The access policy in force, and the rules for web pages.

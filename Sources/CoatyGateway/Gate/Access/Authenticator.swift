@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 import Synchronization
 
 /// Finds the principal of a request or connection by its credentials.

@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 
 /// Answers a request that was delivered to the client.
 struct Answer: Operation {

@@ -1,4 +1,4 @@
-import HTTPServer
+import ProblemDetails
 
 /// Lists the open connections of clients.
 struct ReadConnections: Operation {

@@ -1,5 +1,5 @@
 import Coordination
-import HTTPServer
+import ProblemDetails
 
 /// An operation on the gateway as a whole. It works even while the gateway is paused, so that the gateway can be
 /// resumed.

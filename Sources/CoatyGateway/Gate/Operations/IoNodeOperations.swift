@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 
 extension IoNodeRegistry {
     /// A registered IO node with its lease and its owner, at the time of the lookup.

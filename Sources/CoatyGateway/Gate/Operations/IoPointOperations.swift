@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 
 /// An operation on a registered IO point, which needs a grant for its values in the IO context of its node.
 protocol IoPointOperation: Operation where Target == (point: Point, node: IoNodeRegistry.Owned) {

@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 
 /// Subscribes to events.
 struct Observe: Operation {

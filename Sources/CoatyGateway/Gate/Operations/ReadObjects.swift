@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 
 /// Lists the objects currently in the network.
 struct ReadObjects: AsyncOperation {

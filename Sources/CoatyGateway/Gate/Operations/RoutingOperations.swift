@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 
 /// Lists the routed IO contexts.
 struct ReadContexts: AsyncOperation {

@@ -1,7 +1,7 @@
 import Coaty
 import Coordination
-import HTTPServer
 import Logging
+import ProblemDetails
 import Synchronization
 
 /// Client identity: an agent with its own broker connection and last will.

@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 
 extension KeptObjects {
     /// The room of an object. The agent's session holds it as long as it keeps the object.

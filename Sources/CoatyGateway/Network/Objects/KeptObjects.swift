@@ -1,7 +1,7 @@
 import Coaty
 import Coordination
-import HTTPServer
 import Logging
+import ProblemDetails
 import Synchronization
 
 /// The objects that clients have advertised: their agents advertise them again after each reconnect, until they are

@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 import Synchronization
 
 /// The principals that advertised objects through the gateway.

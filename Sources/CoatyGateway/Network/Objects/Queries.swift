@@ -1,7 +1,7 @@
 import Coaty
 import Coordination
 import Foundation
-import HTTPServer
+import ProblemDetails
 import Synchronization
 
 /// A search that is performed step by step, so that it can be stopped and other searches get turns.

@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 
 /// A change of a hosted context by a client of any gateway of a cluster.
 struct RoutingChange: Sendable {

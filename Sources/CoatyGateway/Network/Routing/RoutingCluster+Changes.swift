@@ -1,5 +1,5 @@
 import Coaty
-import HTTPServer
+import ProblemDetails
 
 extension RoutingCluster {
     /// Makes a change of a hosted context at the gateway that speaks for it.

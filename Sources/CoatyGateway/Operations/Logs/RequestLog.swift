@@ -1,5 +1,6 @@
 import HTTPServer
 import Logging
+import ProblemDetails
 import Synchronization
 
 /// Logs single requests with their operation, result and duration. It logs no targets, header fields or bodies, because

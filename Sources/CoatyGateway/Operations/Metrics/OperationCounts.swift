@@ -1,4 +1,4 @@
-import HTTPServer
+import ProblemDetails
 import Synchronization
 
 /// The kind of an operation, for its counter: the verb, and the event or resource.

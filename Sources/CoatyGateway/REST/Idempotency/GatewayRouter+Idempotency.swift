@@ -1,4 +1,5 @@
 import HTTPServer
+import ProblemDetails
 
 extension GatewayRouter {
     /// Handles a request of a principal that publishes something. With an `Idempotency-Key`, the claim is that of the

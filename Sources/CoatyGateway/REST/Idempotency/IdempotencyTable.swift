@@ -1,6 +1,7 @@
 import Coaty
 import DequeModule
 import HTTPServer
+import ProblemDetails
 import Synchronization
 
 /// The requests with an `Idempotency-Key` that clients may repeat, and the first answers to them.

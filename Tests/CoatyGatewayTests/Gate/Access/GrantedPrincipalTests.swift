@@ -1,6 +1,6 @@
 import Coaty
 import CoatyTestSupport
-import HTTPServer
+import ProblemDetails
 import Synchronization
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
 import Coaty
-import HTTPServer
 import Logging
+import ProblemDetails
 import Synchronization
 
 /// Verifies JSON Web Tokens (RFC 7519, RFC 9068) and derives principals from their claims.

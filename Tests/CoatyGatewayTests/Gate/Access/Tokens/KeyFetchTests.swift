@@ -1,3 +1,4 @@
+import ProblemDetails
 import TestSupport
 import Testing
 
