@@ -201,6 +201,9 @@ for (const code of [4500, 4504, 4999]) {
     // Longer than the first attempt to reconnect would take.
     await new Promise((resolve) => setTimeout(resolve, 500))
     assert.equal(gateway.server.clients.size, 0)
-    assert.deepEqual(states, [{ state: "closed", reason: "because" }])
+    assert.equal(states.length, 1)
+    const { problem, ...change } = states[0]
+    assert.deepEqual(change, { state: "closed", reason: "because" })
+    await assert.rejects(Promise.reject(problem), refused)
   })
 }
