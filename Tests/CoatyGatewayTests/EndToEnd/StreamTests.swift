@@ -131,8 +131,9 @@ import Testing
             let headers = [("Content-Type", "application/json")]
             #expect(try connection.request("POST", "/v1/channel/load", headers: headers, body: body).status == 202)
             for client in clients {
-                guard case .text(let text) = try client.receive() else {
-                    Issue.record("round \(round): expected a text frame")
+                let frame = try client.receive()
+                guard case .text(let text) = frame else {
+                    Issue.record("round \(round): expected a text frame, not \(frame)")
                     return
                 }
                 #expect(text.contains(#""name":"\#(round) x"#))
