@@ -117,9 +117,6 @@ static inline int cws_destroy_context_in_loop(struct lws_context *context, struc
 #if LWS_LIBRARY_VERSION_NUMBER >= 4003005
     lws_context_destroy(context);
     cws_loop_run(loop, CWS_RUN_DEFAULT);
-    lws_context_destroy(context);
-    cws_loop_free(loop);
-    return 1;
 #else
     int ends[2];
     char byte;
@@ -138,10 +135,10 @@ static inline int cws_destroy_context_in_loop(struct lws_context *context, struc
     cws_loop_run(loop, CWS_RUN_DEFAULT);
     if (read(ends[0], &byte, 1) != 0) close(taken);
     close(ends[0]);
+#endif
     lws_context_destroy(context);
     cws_loop_free(loop);
     return 1;
-#endif
 }
 
 // Maximum number of bytes that the kernel buffers for a peer beyond those already sent, at first. The server cannot drop
