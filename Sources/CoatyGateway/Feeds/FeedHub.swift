@@ -176,7 +176,7 @@ final class FeedHub: Sendable {
         switch request {
         case .ioValue(let id): ioNodes.actor(id) == nil ? Problems.notRegistered("IO actor") : nil
         case .ioState(let id): ioNodes.agent(ofPoint: id) == nil ? Problems.notRegistered("IO point") : nil
-        case .routing(let id): routing.isKnown(routing.known(id)) ? nil : Problems.unknownContext(id)
+        case .routing(let id): routing.isKnown(id) ? nil : Problems.unknownContext(id)
         default: state.withLock { $0.refusal(of: request.shared, sessions: trafficSessions) }
         }
     }

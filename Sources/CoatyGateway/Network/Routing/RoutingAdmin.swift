@@ -57,11 +57,13 @@ final class RoutingAdmin {
     /// Returns the router of a hosted context.
     nonisolated func router(_ id: CoatyUUID) -> HostedRouter? { routers.first { $0.id == id }?.router }
 
-    /// Returns whether a context is known.
-    nonisolated func isKnown(_ id: CoatyUUID) -> Bool { router(id) != nil || directory.contains(id) }
+    /// Returns whether a client means a known context.
+    nonisolated func isKnown(_ id: CoatyUUID) -> Bool { id.spellings.contains(where: hasContext) }
 
     /// Returns the id of the known context that a client means; the same id if there is none.
-    nonisolated func known(_ id: CoatyUUID) -> CoatyUUID { id.spellings.first(where: isKnown) ?? id }
+    nonisolated func known(_ id: CoatyUUID) -> CoatyUUID { id.spellings.first(where: hasContext) ?? id }
+
+    private nonisolated func hasContext(_ id: CoatyUUID) -> Bool { router(id) != nil || directory.contains(id) }
 
     /// Returns the name of a context, which never changes; nil if the context is unknown.
     nonisolated func contextName(_ id: CoatyUUID) -> WireName? {
