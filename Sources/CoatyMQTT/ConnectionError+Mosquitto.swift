@@ -48,6 +48,7 @@ extension ConnectionError {
             self.init(diagnosed.reason, "\(address): \(diagnosed.message)")
             return
         }
+        let isShakingHands = usesTLS && !wasConnected && wantsCertificate == nil
         switch error.code {
         case MOSQ_ERR_EAI.rawValue:
             self.init(.hostNotFound, "\(address): the broker's name can't be resolved")
@@ -60,13 +61,8 @@ extension ConnectionError {
                 .timedOut,
                 "\(address): no answer in time; is the address right, or does a firewall drop packets?"
             )
-        case MOSQ_ERR_ERRNO.rawValue
-        where (error.errno == ECONNRESET || error.errno == EPIPE) && !(usesTLS && wantsCertificate == nil):
-            self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
-        // libmosquitto 2.0.21 (Debian 13) reports the end of a TLS connection like this, without a line in its log.
-        case MOSQ_ERR_ERRNO.rawValue where error.errno == EPROTO && usesTLS && wasConnected:
-            self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
-        case MOSQ_ERR_ERRNO.rawValue where Self.isEnd(error) && usesTLS, MOSQ_ERR_TLS.rawValue where !wasConnected:
+        case MOSQ_ERR_ERRNO.rawValue where isShakingHands && Self.isEnd(error),
+            MOSQ_ERR_TLS.rawValue where isShakingHands:
             // On this machine, the handshake can end before it is known whether the connection was accepted.
             self.init(
                 .tlsNotOffered,
@@ -75,10 +71,12 @@ extension ConnectionError {
                         ? TLSDiagnosis.closedDuringHandshake
                         : "refused, or closed during the TLS handshake; does the broker run, and does it offer TLS on this port?")
             )
+        // libmosquitto 2.0.21 (Debian 13) reports the end of a TLS connection as EPROTO, without a line in its log.
+        case MOSQ_ERR_ERRNO.rawValue where Self.isEnd(error) && (usesTLS || error.errno != EPROTO),
+            MOSQ_ERR_CONN_LOST.rawValue, MOSQ_ERR_NO_CONN.rawValue, MOSQ_ERR_TLS.rawValue:
+            self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
         case MOSQ_ERR_ERRNO.rawValue:
             self.init(.network, "\(address): \(String(cString: strerror(error.errno)))")
-        case MOSQ_ERR_CONN_LOST.rawValue, MOSQ_ERR_NO_CONN.rawValue:
-            self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
         case MOSQ_ERR_KEEPALIVE.rawValue:
             self.init(.noAnswer, "\(address): the broker stopped answering")
         case MOSQ_ERR_OVERSIZE_PACKET.rawValue:
@@ -86,8 +84,6 @@ extension ConnectionError {
                 .protocol,
                 "\(address): the broker was sending a packet that is longer than accepted; which agent publishes so much at once?"
             )
-        case MOSQ_ERR_TLS.rawValue:
-            self.init(closedBy: address, wasConnected: wasConnected, usesTLS: usesTLS)
         default:
             self.init(.protocol, "\(address): \(String(cString: mosquitto_strerror(error.code)))")
         }

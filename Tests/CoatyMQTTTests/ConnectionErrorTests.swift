@@ -49,7 +49,10 @@ import Testing
             #expect(reason(end, errno: error, wantsCertificate: true, diagnosis: diagnosis) == .tlsClientCertificate)
             #expect(reason(end, errno: error, wasConnected: true, wantsCertificate: true) == .closed)
         }
-        #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: ECONNRESET, wantsCertificate: false) == .closed)
+        for error in [ECONNRESET, EPIPE, EPROTO] {
+            #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: error, wantsCertificate: false) == .closed)
+            #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: error, wasConnected: true) == .closed)
+        }
     }
 
     @Test func otherProtocolErrorsAreNotTakenForAPortWithoutTLS() {
