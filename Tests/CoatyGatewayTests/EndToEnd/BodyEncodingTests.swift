@@ -65,8 +65,8 @@ import Testing
         }
     }
 
-    /// `Invoke-RestMethod` of Windows PowerShell encodes texts as ISO-8859-1 without a charset, unless it is told otherwise,
-    /// sends a form without `-ContentType`, and files of `Out-File` as UTF-16 with a mark.
+    /// By default, `Invoke-RestMethod` of Windows PowerShell sends texts as ISO-8859-1 without a charset, and a form if there is
+    /// no `-ContentType`. `Out-File` writes UTF-16 with a mark.
     @Test func bodiesOfPowerShellAreTakenOrSayWhatIsWrong() throws {
         let scene = try Scene()
         let json = "application/json"
