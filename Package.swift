@@ -63,6 +63,7 @@ let package = Package(
             dependencies: [
                 "Coaty", "CMosquitto",
                 .target(name: "CAvahi", condition: .when(platforms: [.linux])),
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict
@@ -71,8 +72,48 @@ let package = Package(
         .target(name: "Coordination", swiftSettings: strict),
         .target(name: "ProblemDetails", swiftSettings: strict),
         .target(
+            name: "Base",
+            dependencies: [
+                "Coaty", "Coordination", "ProblemDetails",
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "Access",
+            dependencies: [
+                "Base", "CCurl", "CJose", "COpenSSL", "Coaty", "CoatyMQTT", "Coordination", "ProblemDetails",
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "Cluster",
+            dependencies: [
+                "Access", "Base", "CCurl", "COpenSSL", "Coaty", "Coordination",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "Network",
+            dependencies: [
+                "Access", "Base", "Cluster", "Coaty", "CoatyMQTT", "Coordination", "Measurement", "ProblemDetails",
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "HashTreeCollections", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(name: "Measurement", swiftSettings: strict),
+        .target(
             name: "HTTPServer",
-            dependencies: ["CEpoll", "CMicroHTTPD", "ProblemDetails", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "CEpoll", "CMicroHTTPD", "Measurement", "ProblemDetails",
+                .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: strict
         ),
         .target(
@@ -87,8 +128,10 @@ let package = Package(
         .target(
             name: "CoatyGateway",
             dependencies: [
-                "CCurl", "CEmbedded", "CEpoll", "CJose", "CMalloc", "COpenSSL", "CZlib", "Coaty", "CoatyMQTT",
-                "Coordination", "HTTPServer", "ProblemDetails", "WebSocketServer",
+                "Access", "Base", "CEmbedded", "CEpoll", "CMalloc", "COpenSSL", "CZlib", "Cluster", "Coaty",
+                "CoatyMQTT", "Coordination", "HTTPServer", "Measurement", "Network", "ProblemDetails",
+                "WebSocketServer",
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"),
             ],
@@ -98,7 +141,8 @@ let package = Package(
         .executableTarget(
             name: "coaty-gateway",
             dependencies: [
-                "CCurl", "CEmbedded", "CMicroHTTPD", "CMosquitto", "COpenSSL", "CWebSockets", "Coaty", "CoatyGateway",
+                "Base", "CCurl", "CEmbedded", "CMicroHTTPD", "CMosquitto", "COpenSSL", "CWebSockets", "Coaty",
+                "CoatyGateway",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -251,6 +295,7 @@ let package = Package(
             dependencies: ["Coaty", "CoatySensorThings", "TestSupport"],
             swiftSettings: strict
         ),
+        .testTarget(name: "BaseTests", dependencies: ["Base", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "CoordinationTests", dependencies: ["Coordination", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "HTTPServerTests", dependencies: ["HTTPServer", "TestSupport"], swiftSettings: strict),
         .testTarget(
@@ -261,8 +306,8 @@ let package = Package(
         .testTarget(
             name: "CoatyGatewayTests",
             dependencies: [
-                "CEmbedded", "CJose", "COpenSSL", "CoatyGateway", "CoatyTestSupport", "coaty-gateway", "test-agent",
-                "TestSupport",
+                "Access", "Base", "CEmbedded", "CJose", "COpenSSL", "Cluster", "CoatyGateway", "CoatyTestSupport",
+                "Measurement", "Network", "coaty-gateway", "test-agent", "TestSupport",
                 .product(name: "Yams", package: "Yams"),
             ],
             swiftSettings: strict

@@ -1,6 +1,8 @@
+import Base
 import Coaty
 import CoatyMQTT
 import Logging
+import Network
 
 /// The limits of clients, and the options of the agents.
 extension Gateway {

@@ -10,7 +10,7 @@ extension Gateway {
     /// - Returns: the listener of the port.
     func startServers(
         _ services: ClientServices,
-        _ network: Network,
+        _ network: NetworkParts,
         _ descriptors: DescriptorLimit,
         brokerAddress: String
     ) async throws -> PortListener {

@@ -1,8 +1,12 @@
+import Access
+import Base
+import Cluster
 import Coaty
 import CoatyMQTT
 import Coordination
 import HTTPServer
 import Logging
+import Network
 import WebSocketServer
 
 /// The start of the components, each after its dependencies.
@@ -108,7 +112,7 @@ extension Gateway {
         _ trafficSessions: TrafficSessions,
         _ workers: WorkerPool,
         _ limits: Limits
-    ) async throws -> Network {
+    ) async throws -> NetworkParts {
         let agent = try await GatewayAgent(
             settings: settings,
             communication: agentOptions(broker),
@@ -223,7 +227,7 @@ extension Gateway {
         }
         let watches = ComponentGroup(components: [memory, keyRefresher])
         try await start("resident memory and keys", watches, stopLimit: .milliseconds(100))
-        return Network(
+        return NetworkParts(
             manager: manager,
             feeds: hub,
             objects: objects,
@@ -242,14 +246,14 @@ extension Gateway {
             routingCluster: routingCluster,
             requestCount: RequestCount(),
             metrics: metrics,
-            control: GatewayControl(root: root) { [weak self] () async throws(ConfigurationError) -> [String] in
+            control: GatewayControl(root: root) { [weak self] () async throws(InvalidConfiguration) -> [String] in
                 try await self?.reload() ?? []
             }
         )
     }
 
     /// Returns the services that all connections share, and ends the nodes of clients together with their permissions.
-    private func clientServices(_ network: Network, _ workers: WorkerPool) -> ClientServices {
+    private func clientServices(_ network: NetworkParts, _ workers: WorkerPool) -> ClientServices {
         let counts = OperationCounts()
         metrics.add(counts)
         metrics.add(network)
@@ -282,7 +286,7 @@ extension Gateway {
         )
     }
 
-    private func makeReloader(_ network: Network) -> Reloader {
+    private func makeReloader(_ network: NetworkParts) -> Reloader {
         let parts = Reloader.Parts(
             access: access,
             audit: audit,

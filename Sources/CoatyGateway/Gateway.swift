@@ -1,3 +1,6 @@
+import Access
+public import Base
+import Cluster
 import Coaty
 import CoatyMQTT
 import Coordination
@@ -26,7 +29,7 @@ public final class Gateway: Sendable {
     let audit: AuditLog
     let drain: Drain
     let metrics = Metrics()
-    let readSettings: @Sendable () throws(ConfigurationError) -> GatewaySettings
+    let readSettings: @Sendable () throws(InvalidConfiguration) -> GatewaySettings
     /// Nil until all components have started.
     let reloader = Mutex<Reloader?>(nil)
     let pause = PauseState()
@@ -50,13 +53,13 @@ public final class Gateway: Sendable {
     public init(
         settings: GatewaySettings,
         logger: Logger,
-        readSettings: (@Sendable () throws(ConfigurationError) -> GatewaySettings)? = nil,
+        readSettings: (@Sendable () throws(InvalidConfiguration) -> GatewaySettings)? = nil,
         onFailure: @escaping @Sendable () -> Void = {}
     ) throws {
         self.settings = settings
         self.logger = logger
         requestLog = RequestLog(settings.log, logger: logger)
-        self.readSettings = readSettings ?? { () throws(ConfigurationError) -> GatewaySettings in settings }
+        self.readSettings = readSettings ?? { () throws(InvalidConfiguration) -> GatewaySettings in settings }
         mode = try AccessMode(settings, generate: RandomSecret.token)
         let access = AccessControl(.open, browserPolicy: settings.browserPolicy, logger: logger.labelled(.access))
         self.access = access
@@ -112,23 +115,24 @@ public final class Gateway: Sendable {
     /// other changes need a restart. The TLS files are loaded again, and the audit log is opened again.
     ///
     /// - Returns: the names of the settings that have changed.
-    /// - Throws: ``ConfigurationError``; then nothing has changed.
+    /// - Throws: ``InvalidConfiguration``; then nothing has changed.
     @discardableResult
-    public func reload() async throws(ConfigurationError) -> [String] {
+    public func reload() async throws(InvalidConfiguration) -> [String] {
         guard let reloader = reloader.withLock(\.self) else {
-            throw ConfigurationError(description: "the gateway has not started")
+            throw InvalidConfiguration(description: "the gateway has not started")
         }
         return try await reloader.reload()
     }
 
     /// Stops all components in order: refuses new work, completes pending work, closes WebSockets, leaves the network.
-    /// Takes less than the stop timeout: a component that does not stop in its share of the time is abandoned.
+    /// Takes less than the stop timeout: a component that does not stop in its share of the time delays no other one, and
+    /// is abandoned when the time is over.
     ///
     /// - Returns: whether all components have stopped.
     @discardableResult
     public func stop() async -> Bool {
         await root.stop()
-        return stopClock.stopping.isEmpty
+        return await stopClock.untilStopped()
     }
 
     /// Names of the components that are stopping or do not stop.

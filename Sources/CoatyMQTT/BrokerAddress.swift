@@ -36,7 +36,7 @@ struct BrokerAddress: Hashable {
     /// - Parameter lookUp: returns the numeric addresses of a name.
     /// - Returns: an empty array if the name can't be resolved.
     static func resolve(_ host: String, _ port: UInt16, lookUp: (String) -> [String] = lookUp) -> [BrokerAddress] {
-        if isNumeric(host) { return [BrokerAddress(host: host, port: port)] }
+        if numeric(host) != nil { return [BrokerAddress(host: host, port: port)] }
         var addresses: [String] = []
         for address in lookUp(host) where !addresses.contains(address) && addresses.count < maximumAddresses {
             addresses.append(address)
@@ -51,10 +51,8 @@ struct BrokerAddress: Hashable {
         addresses(of: name, flags: 0)
     }
 
-    private static func isNumeric(_ host: String) -> Bool {
-        // Without a look-up.
-        !addresses(of: host, flags: AI_NUMERICHOST).isEmpty
-    }
+    /// Returns the usual text of a numeric address; nil for a name. Does not look it up.
+    static func numeric(_ host: String) -> String? { addresses(of: host, flags: AI_NUMERICHOST).first }
 
     private static func addresses(of host: String, flags: Int32) -> [String] {
         var hints = addrinfo()

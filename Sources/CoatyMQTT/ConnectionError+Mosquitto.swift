@@ -10,7 +10,7 @@ extension ConnectionError {
     ///   - refusal: the code by which the broker has refused the connection.
     ///   - wasConnected: whether the broker had accepted the connection.
     ///   - isSocketConnected: whether the TCP connection was established.
-    ///   - wantsCertificate: whether the broker has asked for a certificate; nil if the TLS handshake has not ended.
+    ///   - handshake: what is known of the TLS handshake; nil without TLS.
     ///   - diagnosis: the reported TLS errors.
     ///   - disconnectReason: the code of the broker's DISCONNECT packet.
     init(
@@ -18,9 +18,8 @@ extension ConnectionError {
         address: String,
         refusal: Int32?,
         wasConnected: Bool,
-        usesTLS: Bool,
         isSocketConnected: Bool,
-        wantsCertificate: Bool?,
+        handshake: cmosq_handshake?,
         diagnosis: TLSDiagnosis?,
         disconnectReason: Int32?
     ) {
@@ -38,7 +37,7 @@ extension ConnectionError {
         let diagnosed = wasConnected ? nil : diagnosis?.error
         // With TLS 1.3, the broker checks the certificate after the client's handshake. If the client has sent CONNECT
         // meanwhile, the kernel drops the alert that would tell the cause.
-        if wantsCertificate == true, !wasConnected, Self.isEnd(error),
+        if let handshake, handshake.is_over, handshake.may_refuse_certificate, !wasConnected, Self.isEnd(error),
             diagnosed.map({ $0.reason == .tlsNotOffered }) ?? true
         {
             self.init(.tlsClientCertificate, "\(address): \(TLSDiagnosis.refusedCertificate)")
@@ -48,7 +47,8 @@ extension ConnectionError {
             self.init(diagnosed.reason, "\(address): \(diagnosed.message)")
             return
         }
-        let isShakingHands = usesTLS && !wasConnected && wantsCertificate == nil
+        let usesTLS = handshake != nil
+        let isShakingHands = !wasConnected && handshake?.is_over == false
         switch error.code {
         case MOSQ_ERR_EAI.rawValue:
             self.init(.hostNotFound, "\(address): the broker's name can't be resolved")

@@ -101,8 +101,9 @@ final class MosquittoClient {
     private var hasReadPacket = false
     /// The TLS errors that libmosquitto and OpenSSL have reported.
     private(set) var diagnosis = TLSDiagnosis()
-    /// Whether the broker has asked for a certificate during the TLS handshake; nil until that has ended.
-    private(set) var wantsCertificate: Bool?
+    private let noted: UnsafeMutablePointer<cmosq_handshake>
+    /// What is known of the TLS handshake.
+    var handshake: cmosq_handshake { noted.pointee }
 
     private static let library: Void = {
         mosquitto_lib_init()
@@ -123,6 +124,8 @@ final class MosquittoClient {
             throw MosquittoError(code: Int32(MOSQ_ERR_ERRNO.rawValue), errno: errno)
         }
         self.handle = handle
+        noted = .allocate(capacity: 1)
+        noted.initialize(to: cmosq_handshake())
         self.delegate = delegate
         self.version = version
         maximumPublicationSize = options.maximumPublicationSize
@@ -147,6 +150,7 @@ final class MosquittoClient {
     deinit {
         // Closes the socket without DISCONNECT, so that the broker publishes the last will.
         mosquitto_destroy(handle)
+        noted.deallocate()
     }
 
     private func configure(
@@ -166,18 +170,6 @@ final class MosquittoClient {
         }
         if let username = options.username {
             try check(mosquitto_username_pw_set(handle, username, options.password))
-        }
-        if let tls = options.tls {
-            // Otherwise, OpenSSL asks for the password of an encrypted key on the terminal.
-            let noPassword:
-                @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 =
-                    { _, _, _, _ in 0 }
-            if tls.caFile == nil { try check(mosquitto_int_option(handle, MOSQ_OPT_TLS_USE_OS_CERTS, 1)) }
-            let directory = tls.caFile == nil ? "/etc/ssl/certs" : nil
-            try check(
-                mosquitto_tls_set(handle, tls.caFile, directory, tls.certificateFile, tls.keyFile, noPassword)
-            )
-            try check(mosquitto_tls_insecure_set(handle, false))
         }
     }
 
@@ -287,8 +279,10 @@ final class MosquittoClient {
 
     /// Starts to connect; the delegate is called when the broker has accepted the connection. Does not block.
     func connect(to address: BrokerAddress) throws(MosquittoError) {
-        if let tls, address.numeric != nil {
-            try NamedContext.use(tls, for: address.host, on: handle) { diagnosis.note($0, verification: nil) }
+        if let tls {
+            try TLSContext.use(tls, for: address, on: handle, noting: noted) {
+                diagnosis.note($0, verification: nil)
+            }
         }
         let code = mosquitto_connect_async(
             handle,
@@ -328,20 +322,12 @@ final class MosquittoClient {
             let code = mosquitto_loop_read(handle, 1)
             let isEmpty = errno == EAGAIN
             try check(code)
-            if tls != nil, wantsCertificate == nil { noteHandshake() }
             if isEmpty || socket == nil { break }
             hasReadPacket = true
             // libmosquitto must not read the beginning of a publication that the reader continues.
             if reader != nil, isAccepted { break }
         }
         try checkProgress()
-    }
-
-    private func noteHandshake() {
-        guard let connection = mosquitto_ssl_get(handle).map(OpaquePointer.init), SSL_is_init_finished(connection) == 1
-        else { return }
-        // Only the request for a certificate has these algorithms.
-        wantsCertificate = SSL_get_sigalgs(connection, 0, nil, nil, nil, nil, nil) > 0
     }
 
     private func checkProgress() throws(MosquittoError) {

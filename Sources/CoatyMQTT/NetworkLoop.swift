@@ -519,9 +519,8 @@ final class NetworkLoop {
             address: address?.description ?? options.address,
             refusal: refusal,
             wasConnected: session.isConnected,
-            usesTLS: options.tls != nil,
             isSocketConnected: isSocketConnected,
-            wantsCertificate: client?.wantsCertificate,
+            handshake: options.tls == nil ? nil : client?.handshake ?? cmosq_handshake(),
             diagnosis: client?.diagnosis,
             disconnectReason: client?.disconnectReason
         )

@@ -14,8 +14,6 @@ struct TLSDiagnosis {
         "alert access denied",
     ]
 
-    private static let wrongHost = "the broker's certificate is not for the host name that was configured"
-
     static let closedDuringHandshake =
         "the connection was closed during the TLS handshake; does the broker offer TLS on this port?"
 
@@ -34,9 +32,6 @@ struct TLSDiagnosis {
     /// The cause; nil if no TLS error was reported.
     var error: ConnectionError? {
         guard !lines.isEmpty else { return nil }
-        if reports("host name verification failed") {
-            return ConnectionError(.tlsWrongHost, Self.wrongHost)
-        }
         if let error = verificationError { return error }
         if reports("key values mismatch") || reports("inconsistent") {
             return ConnectionError(.tlsKeyMismatch, "the private key does not belong to the client certificate")
@@ -72,7 +67,11 @@ struct TLSDiagnosis {
         guard let verification else { return nil }
         let reason = String(cString: X509_verify_cert_error_string(verification))
         switch Int32(verification) {
-        case X509_V_ERR_HOSTNAME_MISMATCH: return ConnectionError(.tlsWrongHost, Self.wrongHost)
+        case X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
+            return ConnectionError(
+                .tlsWrongHost,
+                "the broker's certificate is not for the host name that was configured"
+            )
         case X509_V_ERR_CERT_HAS_EXPIRED:
             return ConnectionError(.tlsExpired, "the broker's certificate, or that of its authority, has expired")
         case X509_V_ERR_CERT_NOT_YET_VALID:

@@ -1,4 +1,5 @@
 import Glibc
+public import Measurement
 import Synchronization
 
 extension HTTPServer {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Base
 import CoatyGateway
 
 /// The command line. Without a subcommand, it runs the gateway.

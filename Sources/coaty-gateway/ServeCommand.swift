@@ -1,4 +1,5 @@
 import ArgumentParser
+import Base
 import CoatyGateway
 import Foundation
 import Logging
@@ -45,7 +46,7 @@ struct ServeCommand: AsyncParsableCommand {
         let gateway = try Gateway(
             settings: settings,
             logger: logger,
-            readSettings: { () throws(ConfigurationError) in try options.settings(flags: flags.values) },
+            readSettings: { () throws(InvalidConfiguration) in try options.settings(flags: flags.values) },
             onFailure: { failure.yield() }
         )
         let signals = TerminationSignals {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Base
 import CoatyGateway
 import Foundation
 
@@ -9,7 +10,7 @@ struct SettingsOptions: ParsableArguments {
 
     private var file: String? { config ?? ProcessInfo.processInfo.environment["COATY_GATEWAY_CONFIG"] }
 
-    func settings(flags: [String: String] = [:]) throws(ConfigurationError) -> GatewaySettings {
+    func settings(flags: [String: String] = [:]) throws(InvalidConfiguration) -> GatewaySettings {
         try GatewaySettings(flags: flags, environment: ProcessInfo.processInfo.environment, file: file)
     }
 
@@ -23,7 +24,7 @@ struct SettingsOptions: ParsableArguments {
     }
 
     /// Returns the base URL of the gateway for probes on the same machine.
-    func probeAddress() throws(ConfigurationError) -> String {
+    func probeAddress() throws(InvalidConfiguration) -> String {
         try GatewaySettings.probeAddress(environment: ProcessInfo.processInfo.environment, file: file)
     }
 }

@@ -17,7 +17,7 @@ LINES = "application/x-ndjson"
 # OpenAPI 3.0 can't express these rules, so refusals with these pointers and parameters are accepted: a condition is a pair whose
 # second item begins with an operator; the parameters of a stream depend on its event; the id of a context is the id in the path, and
 # its name can't change; the ids of an IO node and its points differ, and its points are counted together; an access check needs a
-# channel or a topic for some patterns.
+# channel or a topic for some patterns; the minimum of responses is at most their limit.
 CONDITIONS = ("filter", "until", "/condition", "/objectFilter", "/filter", "/objectJoinConditions")
 STREAM_PARAMETERS = {
     *("coreType", "objectType", "snapshot", "channelId", "operation", "contextName", "topic", "ioActorId"),
@@ -65,6 +65,8 @@ def is_stated_in_prose(case, refusal):
     if case.operation.path == "/v1/io/nodes" and place.endswith(("/objectId", "/ioSources", "/ioActors")):
         return True
     if case.operation.path == "/v1/access/check" and place in ("/channel", "/topic"):
+        return True
+    if "request" in (case.operation.tags or []) and place == "min":
         return True
     return any(part in place for part in CONDITIONS)
 

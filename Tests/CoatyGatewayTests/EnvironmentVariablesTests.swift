@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 @Suite(.exclusive) struct EnvironmentVariablesTests {
@@ -16,7 +17,7 @@ import Testing
     ]
 
     private func error(_ environment: [String: String]) -> String? {
-        let error = #expect(throws: ConfigurationError.self) {
+        let error = #expect(throws: InvalidConfiguration.self) {
             try GatewaySettings(flags: [:], environment: environment, file: nil)
         }
         return error?.description
@@ -55,7 +56,7 @@ import Testing
         let url = FileManager.default.temporaryDirectory.appending(path: "settings-\(UUID().uuidString).yaml")
         try "host: h\nnamspace: n\n".write(to: url, atomically: true, encoding: .utf8)
         defer { try? FileManager.default.removeItem(at: url) }
-        let error = #expect(throws: ConfigurationError.self) {
+        let error = #expect(throws: InvalidConfiguration.self) {
             try GatewaySettings(flags: [:], environment: [:], file: url.path)
         }
         #expect(error?.description == #"\#(url.path):2: unknown key "namspace"; did you mean namespace?"#)

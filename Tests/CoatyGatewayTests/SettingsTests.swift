@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 @Suite(.exclusive) struct SettingsTests {
@@ -22,8 +23,8 @@ import Testing
         }
     }
 
-    private func conflict(_ place: String) -> ConfigurationError {
-        ConfigurationError(description: "\(place): stop-timeout must be at least 8 seconds longer than drain-delay")
+    private func conflict(_ place: String) -> InvalidConfiguration {
+        InvalidConfiguration(description: "\(place): stop-timeout must be at least 8 seconds longer than drain-delay")
     }
 
     @Test func flagsOverrideEnvironmentFileAndDefaults() throws {
@@ -51,7 +52,7 @@ import Testing
     )
     func fileErrorsNameTheirLocation(_ text: String, _ word: String, _ line: Int?) throws {
         try withFile(text) { path in
-            let error = #expect(throws: ConfigurationError.self) {
+            let error = #expect(throws: InvalidConfiguration.self) {
                 try GatewaySettings(flags: [:], environment: [:], file: path)
             }
             let description = try #require(error?.description)
@@ -80,7 +81,7 @@ import Testing
         ["embedded-broker-announcement": "true", "embedded-broker-listen": "0.0.0.0:1883", "broker-discovery": "true"],
     ])
     func refusesInvalidValuesAndCombinations(_ flags: [String: String]) {
-        #expect(throws: ConfigurationError.self) {
+        #expect(throws: InvalidConfiguration.self) {
             try GatewaySettings(flags: flags, environment: [:], file: nil)
         }
     }
@@ -98,7 +99,7 @@ import Testing
     }
 
     @Test func doesNotRepeatSecrets() throws {
-        let error = #expect(throws: ConfigurationError.self) {
+        let error = #expect(throws: InvalidConfiguration.self) {
             try GatewaySettings(flags: ["broker": "mqtt://user:secret@h:x"], environment: [:], file: nil)
         }
         #expect(error?.description.contains("secret") == false)

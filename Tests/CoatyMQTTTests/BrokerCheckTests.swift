@@ -157,7 +157,8 @@ import Testing
         let before = checks()
         let start = ContinuousClock.now
         try waitUntil("it is checked") { checks() >= before + 6 }
-        #expect(.now - start > .seconds(6 * Self.interval))
+        // Six checks span five intervals; the first may be in the log only after it was sent.
+        #expect(.now - start > .seconds(4 * Self.interval))
         #expect(agent.isOnline && agent.statistics.reconnects == 0)
         #expect(!broker.log.contains("PINGREQ"), "the checks replace pings")
         subscription.cancel()

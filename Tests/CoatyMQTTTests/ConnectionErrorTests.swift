@@ -8,12 +8,20 @@ import Testing
 
 /// Causes that libmosquitto reports in another way in another version; BrokersTests has all causes with real brokers.
 @Suite(.exclusive) struct ConnectionErrorTests {
+    private let asked = Self.handshake(mayRefuseCertificate: true)
+    private let over = Self.handshake(mayRefuseCertificate: false)
+
+    private static func handshake(mayRefuseCertificate: Bool) -> cmosq_handshake {
+        var handshake = cmosq_handshake()
+        (handshake.is_over, handshake.may_refuse_certificate) = (true, mayRefuseCertificate)
+        return handshake
+    }
+
     private func reason(
         _ code: Int32,
         errno: Int32 = 0,
         wasConnected: Bool = false,
-        usesTLS: Bool = true,
-        wantsCertificate: Bool? = nil,
+        handshake: cmosq_handshake? = cmosq_handshake(),
         diagnosis: TLSDiagnosis = TLSDiagnosis()
     ) -> ConnectionError.Reason {
         ConnectionError(
@@ -21,9 +29,8 @@ import Testing
             address: "broker.example:8883",
             refusal: nil,
             wasConnected: wasConnected,
-            usesTLS: usesTLS,
             isSocketConnected: true,
-            wantsCertificate: wantsCertificate,
+            handshake: handshake,
             diagnosis: diagnosis,
             disconnectReason: nil
         ).reason
@@ -34,7 +41,7 @@ import Testing
         #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: EPROTO) == .tlsNotOffered)
         #expect(reason(Int32(MOSQ_ERR_TLS.rawValue)) == .tlsNotOffered)
         #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: ECONNRESET) == .tlsNotOffered)
-        #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: ECONNRESET, usesTLS: false) == .closed)
+        #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: ECONNRESET, handshake: nil) == .closed)
         var diagnosis = TLSDiagnosis()
         diagnosis.note("OpenSSL Error[0]: error:0A000126:SSL routines::unexpected eof while reading", verification: nil)
         #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: EPROTO, diagnosis: diagnosis) == .tlsNotOffered)
@@ -43,21 +50,19 @@ import Testing
     @Test func endAfterTheHandshakeMeansThatTheCertificateIsRefusedIfTheBrokerHasAskedForOne() {
         var diagnosis = TLSDiagnosis()
         diagnosis.note("OpenSSL Error[0]: error:0A000126:SSL routines::unexpected eof while reading", verification: nil)
+        let end = Int32(MOSQ_ERR_ERRNO.rawValue)
         for error in [ECONNRESET, EPIPE, EPROTO] {
-            let end = Int32(MOSQ_ERR_ERRNO.rawValue)
-            #expect(reason(end, errno: error, wantsCertificate: true) == .tlsClientCertificate)
-            #expect(reason(end, errno: error, wantsCertificate: true, diagnosis: diagnosis) == .tlsClientCertificate)
-            #expect(reason(end, errno: error, wasConnected: true, wantsCertificate: true) == .closed)
-        }
-        for error in [ECONNRESET, EPIPE, EPROTO] {
-            #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: error, wantsCertificate: false) == .closed)
-            #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: error, wasConnected: true) == .closed)
+            #expect(reason(end, errno: error, handshake: asked) == .tlsClientCertificate)
+            #expect(reason(end, errno: error, handshake: asked, diagnosis: diagnosis) == .tlsClientCertificate)
+            #expect(reason(end, errno: error, wasConnected: true, handshake: asked) == .closed)
+            #expect(reason(end, errno: error, handshake: over) == .closed)
+            #expect(reason(end, errno: error, wasConnected: true) == .closed)
         }
     }
 
     @Test func otherProtocolErrorsAreNotTakenForAPortWithoutTLS() {
         #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: EPROTO, wasConnected: true) == .closed)
-        #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: EPROTO, usesTLS: false) == .network)
+        #expect(reason(Int32(MOSQ_ERR_ERRNO.rawValue), errno: EPROTO, handshake: nil) == .network)
         #expect(reason(Int32(MOSQ_ERR_PROTOCOL.rawValue)) == .protocol)
         #expect(reason(Int32(MOSQ_ERR_TLS.rawValue), wasConnected: true) == .closed)
         var diagnosis = TLSDiagnosis()

@@ -164,6 +164,13 @@ public final class GatewayProcess: Sendable {
         while !hasEnded { usleep(Self.tick) }
     }
 
+    /// Waits until the gateway is connected to the broker.
+    ///
+    /// - Throws: ``TestSupportError`` with the gateway's log if it is not in time.
+    public func untilReady() throws {
+        try waitUntil("the gateway is ready, whose log is:\n\(log)") { try request("GET", "/readyz").status == 200 }
+    }
+
     /// Sends one request on a new connection.
     public func request(
         _ method: String,
@@ -206,10 +213,14 @@ extension RawConnection {
 /// Waits until a condition holds.
 ///
 /// - Throws: ``TestSupportError`` if it does not hold within `seconds`.
-public func waitUntil(_ what: String, within seconds: TimeInterval = 30, _ condition: () throws -> Bool) throws {
+public func waitUntil(
+    _ what: @autoclosure () -> String,
+    within seconds: TimeInterval = 30,
+    _ condition: () throws -> Bool
+) throws {
     let deadline = Date(timeIntervalSinceNow: seconds)
     while try !condition() {
-        guard Date() < deadline else { throw TestSupportError("in vain: \(what)") }
+        guard Date() < deadline else { throw TestSupportError("in vain: \(what())") }
         usleep(5_000)
     }
 }

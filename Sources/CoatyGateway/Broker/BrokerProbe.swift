@@ -1,3 +1,4 @@
+import Base
 import Glibc
 
 /// Checks whether a broker accepts connections, by connecting like an MQTT client.

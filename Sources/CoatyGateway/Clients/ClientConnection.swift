@@ -1,4 +1,6 @@
+import Base
 import Coaty
+import Network
 
 /// An open connection of a client, or a stream of the responses to one request.
 struct ClientConnection: Sendable {

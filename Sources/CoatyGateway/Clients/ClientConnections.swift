@@ -1,3 +1,5 @@
+import Base
+import Network
 import ProblemDetails
 import Synchronization
 

@@ -1,4 +1,7 @@
+import Access
+import Base
 import Coaty
+import Network
 import ProblemDetails
 import Synchronization
 
@@ -12,7 +15,7 @@ final class ClientSubscription: Sendable {
     /// The observation; nil for a request.
     let wanted: Observation?
     /// The kind of objects to deliver if the feed covers all kinds; nil for all.
-    let kind: Observation.ObjectKind?
+    let kind: ObjectKind?
     private let outbound: OutboundQueue
     /// The part of the events that the client may see; nil for all of them.
     private let view: Mutex<AccessView?>
@@ -21,6 +24,7 @@ final class ClientSubscription: Sendable {
     /// Whether there is a view. Read for each event without a lock.
     private let isJudged: Atomic<Bool>
     private let holdings = Mutex<[any AnyObject & Sendable]>([])
+    private let places = Mutex<[any AnyObject & Sendable]>([])
     private let payer = Mutex<WorkRate?>(nil)
     private let isRemoved = Atomic(false)
     private let start = Atomic<UInt64>(0)
@@ -69,7 +73,11 @@ final class ClientSubscription: Sendable {
     /// Discards the rest of the snapshot, because the client has no memory left for it, and reports a gap.
     func discardSnapshot() { outbound.discardSnapshot(of: self) }
 
-    /// Keeps holdings, such as the client's reserved places, until the subscription is released.
+    /// Keeps the client's reserved places until the feed removes the subscription, so that the client can use them again
+    /// at once, although a turn of the feed may still have the subscription.
+    func occupy(_ places: [any AnyObject & Sendable]) { self.places.withLock { $0 += places } }
+
+    /// Keeps holdings, such as the charge for the subscription's memory, until the subscription is released.
     func hold(_ holdings: [any AnyObject & Sendable]) { self.holdings.withLock { $0 += holdings } }
 
     /// Starts delivery. Called when the feed has added the subscription: from then on, the feed passes every record to
@@ -109,7 +117,15 @@ final class ClientSubscription: Sendable {
     var hasLeft: Bool { isRemoved.load(ordering: .acquiring) }
 
     /// Records that the feed removes the subscription. A turn that has not yet added it will not do so.
-    func leave() { isRemoved.store(true, ordering: .releasing) }
+    func leave() {
+        isRemoved.store(true, ordering: .releasing)
+        // Outside the lock, because the places take locks when they are released.
+        let released = places.withLock { places in
+            defer { places = [] }
+            return places
+        }
+        withExtendedLifetime(released) {}
+    }
 
     /// Whether the client receives all events of the feed.
     var wantsAll: Bool { options.filter == nil && kind == nil && currentView == nil }

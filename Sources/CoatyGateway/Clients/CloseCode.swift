@@ -1,3 +1,4 @@
+import Base
 import ProblemDetails
 import WebSocketServer
 

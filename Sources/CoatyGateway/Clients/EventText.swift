@@ -1,5 +1,7 @@
+import Base
 import Coaty
 import Foundation
+import Network
 import Synchronization
 import WebSocketServer
 

@@ -1,3 +1,4 @@
+import Base
 import Coaty
 
 /// The object properties that a client selected, as a tree that follows the nesting of the object.

@@ -1,4 +1,6 @@
+import Base
 import HTTPServer
+import Network
 import WebSocketServer
 
 /// A connection that carries frames to one client.

@@ -1,3 +1,4 @@
+import Access
 import ProblemDetails
 
 /// Applies changes of the access policy to subscriptions and pending requests.

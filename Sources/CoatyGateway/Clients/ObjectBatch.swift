@@ -1,4 +1,6 @@
+import Base
 import Coaty
+import Network
 
 /// Frames with whole objects of a snapshot, which are queued and written together.
 ///

@@ -1,3 +1,4 @@
+import Base
 import Coaty
 
 /// The limit on the rate of bytes that are sent to a client.
@@ -36,7 +37,7 @@ extension OutboundQueue {
 
     /// Writes one frame, and further frames if the rate allows and no other queue of the client is held back. Called
     /// when the queue is the first one in the line.
-    func writeInTurn() {
+    package func writeInTurn() {
         state.withLock { state in
             state.place = nil
             state.hasTurn = true

@@ -1,3 +1,4 @@
+import Base
 import Coaty
 
 /// The work of an outbound queue that runs in turns on the workers, not on the threads that append to the queue or

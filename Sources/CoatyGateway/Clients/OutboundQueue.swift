@@ -1,3 +1,5 @@
+import Access
+import Base
 import Coaty
 import DequeModule
 import ProblemDetails
@@ -9,7 +11,7 @@ import Synchronization
 /// Frames that the client has not read yet stay here, within the bounds of each subscription, and not in the queue of
 /// the connection. Snapshots and replays are read in turns on the threads of the pool, without the lock; all other work
 /// only moves items that are ready.
-final class OutboundQueue: Job {
+final class OutboundQueue: PacedQueue, Job {
     /// Maximum number of bytes of queued replies for each reply that may be queued. A client that leaves more unread is
     /// disconnected. A single reply may be larger.
     static let bytesPerReply = 1 << 10

@@ -1,4 +1,6 @@
+import Base
 import Coaty
+import Network
 
 /// An item in the queue of a subscription or request.
 enum QueuedItem: Sendable {

@@ -1,3 +1,4 @@
+import Base
 import ProblemDetails
 
 /// Problems with the frames of a client on `/v1/ws`.
@@ -12,13 +13,6 @@ extension Problems {
             status: 429
         )
     }
-
-    static let notIdentified = Problem(
-        type: typePrefix + "broker-unavailable",
-        title: "Broker unavailable",
-        status: 503,
-        detail: "The identity could not be advertised in time."
-    )
 
     static let noSuchSubscription = notFound(detail: "This connection has no subscription with this id.")
     static let noSuchRequest = notFound(detail: "This connection has no pending request with this id.")

@@ -1,3 +1,4 @@
+import Base
 import Coaty
 
 /// Delivery options of a subscription.

@@ -1,3 +1,5 @@
+import Base
+
 /// The last events, the snapshot and the replay that a subscription starts with.
 struct SubscriptionSource: Sendable {
     private var latest: LatestSnapshot?

@@ -1,3 +1,4 @@
+import Base
 import DequeModule
 
 /// Rate limiter that passes at most one event of an object per interval. It holds back the last of the events that

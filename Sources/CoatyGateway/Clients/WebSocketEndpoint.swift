@@ -1,3 +1,5 @@
+import Access
+import Base
 import HTTPServer
 import ProblemDetails
 import Synchronization
@@ -106,7 +108,7 @@ final class WebSocketEndpoint: WebSocketHandler {
     ) throws -> Principal? {
         let host = request.header("Host")
         let browserPolicy = services.authenticator.access.browserPolicy
-        let sender = try browserPolicy.sender(ofHandshake: request.header("Origin"), host: host)
+        let sender = try browserPolicy.sender(origin: request.header("Origin"), host: host)
         let principal = try services.authenticator.principal(
             authorization: request.header("Authorization"),
             ticket: parameters.text(QueryNames.ticket),

@@ -1,4 +1,6 @@
+import Base
 import Coaty
+import Network
 
 /// The IO context of the demo, which the gateway routes like a configured context.
 enum DemoContext {
@@ -33,8 +35,8 @@ enum DemoContext {
 extension GatewaySettings {
     /// Adds the demo's context to the routed contexts of the gateway.
     ///
-    /// - Throws: ``ConfigurationError`` if the configuration already has a context with this id or name.
-    mutating func addDemoContext() throws(ConfigurationError) {
+    /// - Throws: ``InvalidConfiguration`` if the configuration already has a context with this id or name.
+    mutating func addDemoContext() throws(InvalidConfiguration) {
         let isTaken = routing.contexts.contains {
             $0.objectId == DemoContext.objectId || WireName($0.name) == WireName(DemoContext.name)
         }

@@ -1,4 +1,6 @@
+import Base
 import Coaty
+import Network
 
 /// The subscriptions of a feed, in groups with equal filters, and the record that is being delivered to them.
 ///
@@ -31,7 +33,7 @@ struct Audience: Sendable {
 
     private struct Key: Hashable {
         let filter: ClientCondition?
-        let kind: Observation.ObjectKind?
+        let kind: ObjectKind?
 
         /// Values of which a matching object has at least one; nil if there are none.
         var accessKeys: [AccessKey]? { filter?.condition.accessKeys ?? kind.flatMap(\.accessKeys) }
@@ -403,7 +405,7 @@ struct Audience: Sendable {
     }
 }
 
-extension Observation.ObjectKind {
+extension ObjectKind {
     /// Maximum length of a name that is a key, in bytes.
     private static var maximumKeyLength: Int { 256 }
 

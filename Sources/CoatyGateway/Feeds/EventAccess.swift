@@ -1,4 +1,7 @@
+import Access
+import Base
 import Coaty
+import Network
 
 /// The objects or names of an event, for the check whether a principal may see it.
 enum EventAccess: Sendable {

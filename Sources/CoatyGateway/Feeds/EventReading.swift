@@ -1,4 +1,7 @@
+import Access
+import Base
 import Coaty
+import Network
 
 /// The evaluation of one event for subscriptions, which shares work between them.
 ///
@@ -91,7 +94,7 @@ struct EventReading: Sendable {
     }
 
     /// Evaluates a filter and a kind of objects.
-    mutating func verdict(_ filter: ClientCondition?, _ kind: Observation.ObjectKind?) -> Verdict {
+    mutating func verdict(_ filter: ClientCondition?, _ kind: ObjectKind?) -> Verdict {
         guard let change = event.change else {
             guard let filter else { return .matches }
             let holds = evaluate(filter) { (reading, budget) throws(WorkExceeded) in
@@ -114,7 +117,7 @@ struct EventReading: Sendable {
         _ object: (object: AliveObject, view: JSONView),
         _ subject: Int,
         _ filter: ClientCondition?,
-        _ kind: Observation.ObjectKind?
+        _ kind: ObjectKind?
     ) -> Bool? {
         guard kind?.includes(object.object) ?? true else { return false }
         guard let filter else { return true }

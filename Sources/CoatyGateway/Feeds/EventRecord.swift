@@ -1,5 +1,7 @@
+import Base
 import Coaty
 import Foundation
+import Network
 import Synchronization
 
 /// An event of a feed, created once for all subscriptions of the feed.

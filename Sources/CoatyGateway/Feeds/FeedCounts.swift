@@ -1,5 +1,6 @@
-import HTTPServer
+import Base
 import Logging
+import Measurement
 import Synchronization
 
 /// The memory for the events that feeds have not delivered yet, and counts of the events that feeds drop.

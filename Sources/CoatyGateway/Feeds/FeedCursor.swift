@@ -1,3 +1,5 @@
+import Base
+
 /// A position in a feed after which a client can resume: `<epoch>-<position>`, or a ``SealedCursor`` if clients can resume
 /// at other gateways.
 ///

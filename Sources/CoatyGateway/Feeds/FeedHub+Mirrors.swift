@@ -1,3 +1,4 @@
+import Access
 import Coaty
 
 /// Mirrors: feeds without users that a gateway of a cluster keeps for the clients of other gateways, so that they can

@@ -1,6 +1,9 @@
+import Access
+import Base
 import Coaty
 import DequeModule
 import Logging
+import Network
 import ProblemDetails
 import Synchronization
 

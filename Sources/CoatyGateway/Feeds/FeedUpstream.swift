@@ -1,4 +1,6 @@
+import Base
 import Coaty
+import Network
 
 /// The origin of a feed's events: a subscription of an agent, or the association watch of an IO context.
 struct FeedUpstream {

@@ -1,3 +1,4 @@
+import Base
 import DequeModule
 
 /// The last event of each object or IO source in a feed, for subscriptions with the option `latest`.

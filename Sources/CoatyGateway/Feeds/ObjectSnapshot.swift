@@ -1,4 +1,6 @@
+import Base
 import Coaty
+import Network
 
 /// The objects in the object registry when a subscription began. They are filtered only as the client reads.
 struct ObjectSnapshot: Sendable {

@@ -1,6 +1,6 @@
+import Base
 import Coaty
 import DequeModule
-import HTTPServer
 import Synchronization
 
 /// The requests that were recently observed, so that a client can answer one by its correlation id.

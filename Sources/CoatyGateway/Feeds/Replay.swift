@@ -1,3 +1,5 @@
+import Base
+
 /// The events of a feed that one client has not yet received from the replay buffer.
 ///
 /// They are read from the buffer only as the client reads, so that few copies are kept for the client.

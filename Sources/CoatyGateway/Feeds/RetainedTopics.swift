@@ -1,3 +1,4 @@
+import Base
 import Coaty
 
 /// Decides which subscriptions of a feed receive a retained message.

@@ -1,5 +1,7 @@
+import Access
+import Base
 import Coaty
-import HTTPServer
+import Network
 import Synchronization
 
 /// The subscriptions of one client to a feed that are held back: their filters are expensive, or the client is

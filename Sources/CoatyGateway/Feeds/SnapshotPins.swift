@@ -1,3 +1,5 @@
+import Base
+import Network
 import ProblemDetails
 import Synchronization
 
@@ -37,7 +39,7 @@ final class SnapshotPins: Job {
         let count = content.listed.count
         let pin = SnapshotPin(
             charge: try subscription.charged(count * Self.bytesPerObject),
-            maximum: content.listed.bytes + count * ObjectTable.bytesPerObject,
+            maximum: content.listed.bytes + count * Limits.bytesPerObject,
             since: replaced.load(ordering: .relaxed),
             subscription
         )
@@ -54,7 +56,7 @@ final class SnapshotPins: Job {
     /// Counts the version that a change has replaced or removed. Call it for every change.
     func note(_ change: ObjectChange) {
         guard let object = change.kind == .removed ? change.object : change.previous else { return }
-        let bytes = object.size + ObjectTable.bytesPerObject
+        let bytes = object.size + Limits.bytesPerObject
         let (before, now) = replaced.add(bytes, ordering: .relaxed)
         if before / Self.interval != now / Self.interval { workers.schedule(self) }
     }

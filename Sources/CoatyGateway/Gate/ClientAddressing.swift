@@ -1,3 +1,5 @@
+import Base
+
 /// Determines the address of a client behind proxies.
 ///
 /// A client can send any header field, and a proxy appends to it. Therefore the field is read from its end, as long as

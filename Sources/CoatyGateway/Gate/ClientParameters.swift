@@ -1,5 +1,7 @@
+import Base
 import Coaty
 import HTTPServer
+import Network
 
 /// Named parameters from a client, in the query of an HTTP request or in a frame.
 ///

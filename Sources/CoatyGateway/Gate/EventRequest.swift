@@ -1,3 +1,4 @@
+import Access
 import Coaty
 
 /// A request of a client or of another agent: one of Coaty's two-way events.

@@ -1,19 +1,21 @@
+import Access
+import Base
 import Coaty
 import ProblemDetails
 
 /// The only path from a client to the network: every operation of every transport passes through it.
 ///
-/// It resolves the target of the operation, decides, executes and audits. No other component holds a ``Network``, and
-/// none can create a ``Permit``.
+/// It resolves the target of the operation, decides, executes and audits. No other component holds a ``NetworkParts``,
+/// and none can create a ``Permit``.
 final class Gate: Sendable {
     let access: AccessControl
-    private let network: Network
+    private let network: NetworkParts
     private let audit: AuditLog
     private let counts: OperationCounts
     private let pause: PauseState
 
     init(
-        _ network: Network,
+        _ network: NetworkParts,
         access: AccessControl,
         audit: AuditLog,
         counts: OperationCounts,
@@ -250,13 +252,6 @@ struct Permit: Sendable {
 
     /// Returns whether the principal may also have an optional part of the outcome.
     func allows(_ request: AccessRequest) -> Bool { permissions.decide(request).denial == nil }
-}
-
-extension AccessDecision {
-    /// Nil if it is allowed.
-    var denial: Denial? {
-        if case .denied(let denial) = self { denial } else { nil }
-    }
 }
 
 extension Problems {

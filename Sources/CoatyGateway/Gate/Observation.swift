@@ -1,14 +1,9 @@
 import Coaty
 import CoatyMQTT
+import Network
 
 /// The events that a client subscribes to.
 enum Observation: Sendable, Hashable {
-    /// An object type, or a core type with all of its object types.
-    enum ObjectKind: Sendable, Hashable {
-        case core(CoreType)
-        case object(WireName)
-    }
-
     case advertise(ObjectKind)
     /// The objects in the object registry, and their changes; nil for all objects.
     case objects(ObjectKind?)
@@ -185,16 +180,6 @@ enum Observation: Sendable, Hashable {
         switch self {
         case .ioState, .routing: false
         default: true
-        }
-    }
-}
-
-extension Observation.ObjectKind {
-    /// Returns whether an object is of this kind.
-    func includes(_ object: AliveObject) -> Bool {
-        switch self {
-        case .core(let coreType): object.coreType == coreType
-        case .object(let objectType): object.objectType == objectType
         }
     }
 }

@@ -1,3 +1,5 @@
+import Access
+import Base
 import Coaty
 import ProblemDetails
 
@@ -12,12 +14,12 @@ protocol ControlledOperation: Sendable {
     /// Resolves the target of the operation. Has no effect.
     ///
     /// - Returns: nil if it does not exist.
-    func resolve(in network: Network) -> Target?
+    func resolve(in network: NetworkParts) -> Target?
 
     /// Returns the requests that must all be allowed. An operation without requests is denied.
     ///
     /// - Parameter subject: the owner to compare with.
-    func claims(on target: Target, in network: Network, by subject: Principal.Subject) -> [AccessRequest]
+    func claims(on target: Target, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest]
 
     /// The payload that grants are compared with; nil if there is none.
     var payload: Payload? { get }
@@ -55,7 +57,7 @@ protocol Operation: ControlledOperation {
     /// Executes the operation.
     ///
     /// - Parameter permit: the proof that it is allowed.
-    func execute(on target: Target, in network: Network, under permit: Permit) throws -> Outcome
+    func execute(on target: Target, in network: NetworkParts, under permit: Permit) throws -> Outcome
 }
 
 /// An asynchronous operation.
@@ -65,7 +67,7 @@ protocol AsyncOperation: ControlledOperation {
     /// Executes the operation.
     ///
     /// - Parameter permit: the proof that it is allowed.
-    func execute(on target: Target, in network: Network, under permit: Permit) async throws -> Outcome
+    func execute(on target: Target, in network: NetworkParts, under permit: Permit) async throws -> Outcome
 }
 
 extension ControlledOperation {
@@ -78,5 +80,5 @@ extension ControlledOperation {
 }
 
 extension ControlledOperation where Target == Void {
-    func resolve(in network: Network) -> Void? { () }
+    func resolve(in network: NetworkParts) -> Void? { () }
 }

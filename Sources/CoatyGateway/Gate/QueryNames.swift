@@ -1,3 +1,5 @@
+import Base
+
 /// The allowed names of a resource's query parameters.
 ///
 /// Other names are refused: if a misspelled `filter` were ignored, the client would get all objects and mistake them

@@ -1,3 +1,4 @@
+import Base
 import Coaty
 
 /// The limit, the timeout and the end condition of a request.

@@ -1,3 +1,4 @@
+import Base
 import Coordination
 import HTTPServer
 import Synchronization

@@ -1,4 +1,5 @@
 import HTTPServer
+import Measurement
 import Synchronization
 
 /// The usage figures of the REST API. They are available once the server is set.

@@ -1,5 +1,8 @@
+import Base
 import Coaty
 import HTTPServer
+import Measurement
+import Network
 
 /// `GET /v1/status`: the current state of the gateway, and its counters since it was started.
 struct StatusResource: Sendable {

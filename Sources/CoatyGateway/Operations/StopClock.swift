@@ -16,6 +16,8 @@ final class StopClock: Sendable {
         var stopping: [String] = []
         /// The sum of the limits of all components.
         var reserved = Duration.zero
+        /// Resumed when no component is stopping.
+        var untilStopped: CheckedContinuation<Void, Never>?
     }
 
     /// Maximum time of a stop.
@@ -46,17 +48,37 @@ final class StopClock: Sendable {
         }
     }
 
+    /// Waits for the components that have not stopped in their share of the time, for as long as the others have left
+    /// some of it.
+    ///
+    /// - Returns: whether all components have stopped.
+    func untilStopped() async -> Bool {
+        guard !stopping.isEmpty else { return true }
+        return await completes(within: time(atMost: limit)) { [self] in
+            await withCheckedContinuation { continuation in
+                let hasEnded = state.withLock { state in
+                    guard !state.stopping.isEmpty else { return true }
+                    state.untilStopped = continuation
+                    return false
+                }
+                if hasEnded { continuation.resume() }
+            }
+        }
+    }
+
     fileprivate func begins(_ name: String) { state.withLock { $0.stopping.append(name) } }
 
     fileprivate func ends(_ name: String) {
-        state.withLock { state in
+        let waiting = state.withLock { state -> CheckedContinuation<Void, Never>? in
             if let index = state.stopping.firstIndex(of: name) { state.stopping.remove(at: index) }
+            return state.stopping.isEmpty ? state.untilStopped.take() : nil
         }
+        waiting?.resume()
     }
 }
 
 /// Stops a component within its share of the stop timeout. If it takes longer, the others still stop in order, and the
-/// component ends with the process.
+/// component has what they leave of the timeout; then it ends with the process.
 struct BoundedStop: Component {
     let name: String
     let component: any Component
@@ -96,17 +118,6 @@ func completes(within limit: Duration, _ operation: @escaping @Sendable () async
         }
         let nanoseconds = Int(clamping: Int64(limit / .nanoseconds(1)))
         DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) { end.resume(false) }
-    }
-}
-
-/// Runs an operation that blocks its thread, on a separate thread that no task uses.
-@discardableResult
-func onBlockingThread<Value: Sendable>(_ operation: @escaping @Sendable () -> Value) async -> Value {
-    await withCheckedContinuation { continuation in
-        // A serial queue gets a separate thread when it needs one.
-        DispatchQueue(label: "blocking").async {
-            continuation.resume(returning: operation())
-        }
     }
 }
 

@@ -1,5 +1,8 @@
+import Access
+import Base
 import Coaty
 import HTTPServer
+import Network
 
 /// `POST /v1/batch`: publications as a JSON array or as NDJSON lines; each has its own result.
 struct BatchResource: Sendable {

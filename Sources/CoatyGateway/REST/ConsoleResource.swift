@@ -1,3 +1,4 @@
+import Base
 import CEmbedded
 import HTTPServer
 

@@ -1,5 +1,8 @@
+import Access
+import Base
 import Coaty
 import HTTPServer
+import Network
 
 /// `/v1/routing/contexts` and `/v1/routing/contexts/{objectId}`: the routed IO contexts.
 struct ContextsResource: Sendable {

@@ -1,3 +1,4 @@
+import Base
 import HTTPServer
 
 /// `GET /v1/sse/{event}`: one subscription as Server-Sent Events (HTML Living Standard, 9.2).

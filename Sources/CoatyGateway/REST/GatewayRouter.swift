@@ -1,3 +1,5 @@
+import Access
+import Base
 import HTTPServer
 import ProblemDetails
 

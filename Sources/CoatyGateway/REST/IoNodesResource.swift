@@ -1,6 +1,8 @@
+import Base
 import Coaty
 import HTTPServer
-import ProblemDetails
+import Network
+package import ProblemDetails
 
 /// `/v1/io/nodes`: registers, lists and withdraws IO nodes, and renews their leases.
 struct IoNodesResource: Sendable {
@@ -106,4 +108,8 @@ extension Problems {
     static func notRegistered(_ what: String) -> Problem {
         notFound(detail: "No \(what) with this id is registered at this gateway.")
     }
+}
+
+extension IoNodeRegistry.Refusal: ProblemError {
+    package var problem: Problem { Problems.of(self) }
 }

@@ -1,3 +1,4 @@
+import Base
 import ProblemDetails
 
 /// Suggests a registered path for an unknown one.

@@ -1,5 +1,7 @@
+import Base
 import Coaty
 import HTTPServer
+import Network
 
 /// `GET /v1/objects` and `GET /v1/objects/{objectId}`: the objects currently in the network.
 struct ObjectsResource: Sendable {
@@ -46,30 +48,26 @@ struct ObjectsResource: Sendable {
     }
 }
 
-/// The objects that a client requests, and their order.
-struct ObjectSelection: Sendable {
+extension ObjectSelection {
     /// Maximum number of properties to sort by.
     private static let maximumOrder = 16
 
     /// Parameter names.
     static let parameters: Set = ["coreType", "objectType", "filter", "order", "limit", "offset"]
 
-    let coreType: CoreType?
-    let objectType: WireName?
-    let filter: ClientCondition?
-    let order: [OrderByProperty]
-    let limit: Int
-    let offset: Int
-
     init(_ parameters: QueryParameters) throws {
-        coreType = try parameters.coreType("coreType")
-        objectType = try parameters.text("objectType").map(WireName.init)
+        let coreType = try parameters.coreType("coreType")
+        let objectType = try parameters.text("objectType").map(WireName.init)
         if objectType?.text.isEmpty ?? false { throw parameters.invalid("objectType", "must not be empty") }
-        filter = try parameters.condition("filter")
-        order = try parameters.text("order").map(Self.order) ?? []
         let maximum = parameters.limits.listedObjects
-        limit = try parameters.integer("limit", in: 1...maximum) ?? min(ObjectsResource.defaultLimit, maximum)
-        offset = try parameters.integer("offset", in: 0...Int(Int32.max)) ?? 0
+        self.init(
+            coreType: coreType,
+            objectType: objectType,
+            filter: try parameters.condition("filter"),
+            order: try parameters.text("order").map(Self.order) ?? [],
+            limit: try parameters.integer("limit", in: 1...maximum) ?? min(ObjectsResource.defaultLimit, maximum),
+            offset: try parameters.integer("offset", in: 0...Int(Int32.max)) ?? 0
+        )
     }
 
     /// Parses `name,-context.floor,["labels","com.example.floor"]`.

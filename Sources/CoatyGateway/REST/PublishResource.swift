@@ -1,5 +1,8 @@
+import Access
+import Base
 import Coaty
 import HTTPServer
+import Network
 
 /// `POST /v1/advertise`, `/v1/deadvertise`, `/v1/channel/{channelId}`: publish one-way events.
 ///

@@ -1,3 +1,4 @@
+import Base
 import Coaty
 import CoatyMQTT
 import HTTPServer

@@ -1,6 +1,9 @@
+import Base
+import Cluster
 import Coaty
 import HTTPServer
-import ProblemDetails
+import Network
+package import ProblemDetails
 
 extension HTTPResponse {
     static let jsonHeaders = [(name: "Content-Type", value: "application/json"), ("Cache-Control", "no-store")]
@@ -28,6 +31,8 @@ extension Problems {
     static func unknownContext(_ id: CoatyUUID) -> Problem {
         notFound(detail: "There is no IO context \(id).")
     }
+
+    static let unsupportedMediaType = unsupportedMediaType("application/json").response()
 
     static let unsupportedPatchType = Problem(
         type: typePrefix + "unsupported-media-type",
@@ -107,5 +112,23 @@ extension Problems {
                 "The change was made, but another gateway routes the context now and may not know of it."
             )
         }
+    }
+}
+
+extension RoutingAdmin.Failure: ProblemError {
+    package var problem: Problem { Problems.of(self) }
+}
+
+extension Turns.Full: ProblemError {
+    package var problem: Problem { Problems.tooManyPendingUpdates }
+}
+
+extension RoutingExcess: ProblemError {
+    package var problem: Problem { Problems.rulesTooExpensive(self) }
+}
+
+extension Peers.Failure: ProblemError {
+    package var problem: Problem {
+        Problems.noAnswer("The gateway of the cluster that has to do this does not answer.")
     }
 }

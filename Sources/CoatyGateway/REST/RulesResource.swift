@@ -1,5 +1,7 @@
+import Base
 import Coaty
 import HTTPServer
+import Network
 
 /// `/v1/routing/contexts/{objectId}/rules`, `…/evaluate` and `…/explain`: the association rules of a
 /// hosted context, and their results.

@@ -1,3 +1,4 @@
+import Base
 import HTTPServer
 
 /// A constant file with its prepared responses: as it is, and as gzip.

@@ -1,3 +1,4 @@
+import Base
 import Glibc
 
 /// Connection limits that the file descriptors of this process allow.

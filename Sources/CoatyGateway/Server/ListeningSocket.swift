@@ -1,3 +1,4 @@
+import Base
 import Glibc
 
 /// A TCP socket that accepts connections.

@@ -1,3 +1,4 @@
+import Base
 import CEpoll
 import Coordination
 import Foundation

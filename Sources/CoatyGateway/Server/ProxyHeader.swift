@@ -1,3 +1,4 @@
+import Base
 import Glibc
 
 /// The header of the PROXY protocol, version 2, in which a proxy sends its client's address at the start of a

@@ -1,3 +1,5 @@
+import Base
+
 /// The environment variables of the gateway.
 enum EnvironmentVariables {
     static let prefix = "COATY_GATEWAY_"
@@ -6,14 +8,14 @@ enum EnvironmentVariables {
 
     /// Returns the variables that are settings.
     ///
-    /// - Throws: ``ConfigurationError`` if an unknown variable has the gateway's prefix.
-    static func settings(in environment: [String: String]) throws(ConfigurationError) -> [String: String] {
+    /// - Throws: ``InvalidConfiguration`` if an unknown variable has the gateway's prefix.
+    static func settings(in environment: [String: String]) throws(InvalidConfiguration) -> [String: String] {
         let names = GatewaySettings.all.flatMap { [$0.name, $0.formerName].compactMap(\.self) }
         let known = Set(names.map(Setting.environmentVariable) + [configuration])
         let own = environment.filter { $0.key.hasPrefix(prefix) && !isOfKubernetes($0.key, $0.value) }
         if let name = own.keys.filter({ !known.contains($0) }).min() {
             let hint = nearest(to: name, among: known).map { "did you mean \($0)? " } ?? ""
-            throw ConfigurationError(
+            throw InvalidConfiguration(
                 description: "\(name): there is no such setting; \(hint)coaty-gateway help serve lists all settings"
             )
         }

@@ -1,4 +1,7 @@
+import Access
+import Cluster
 import Logging
+import Network
 
 extension GatewaySettings {
     /// Loads the files that the settings name, as a start does: the TLS certificate and its key, the secret of the

@@ -1,6 +1,10 @@
+import Access
+import Base
+import Cluster
 import Coaty
 import CoatyMQTT
 import Foundation
+import Network
 
 /// The settings of the gateway. Flags, environment variables and the configuration file use the names in ``all``; the
 /// file also contains `routing` and `access`.

@@ -1,3 +1,5 @@
+public import Base
+
 extension GatewaySettings {
     /// The settings that the address of probes depends on.
     private static let probed: Set = [
@@ -10,11 +12,11 @@ extension GatewaySettings {
     /// Other settings may be invalid, and so may the file: a running gateway can have flags that the prober does not
     /// know, and keeps its settings if a changed file is not valid.
     ///
-    /// - Throws: ``ConfigurationError`` if one of these settings is not valid, or probes can't use the address.
+    /// - Throws: ``InvalidConfiguration`` if one of these settings is not valid, or probes can't use the address.
     public static func probeAddress(
         environment: [String: String],
         file: String?
-    ) throws(ConfigurationError) -> String {
+    ) throws(InvalidConfiguration) -> String {
         var settings = GatewaySettings()
         let entries = file.flatMap { try? ConfigurationFile(path: $0).entries } ?? [:]
         for setting in all where probed.contains(setting.name) {
@@ -24,7 +26,7 @@ extension GatewaySettings {
     }
 
     private var probeAddress: String {
-        get throws(ConfigurationError) {
+        get throws(InvalidConfiguration) {
             if let plainPort = transport.plainPort {
                 guard plainPort != 0 else { throw conflict(["plain-port"], "the port is not known if it is 0") }
                 return "http://127.0.0.1:\(plainPort)"

@@ -1,14 +1,10 @@
+import Access
+public import Base
 import Coaty
 import CoatyMQTT
 import Foundation
+import Network
 import Yams
-
-/// The reason why the configuration can't be used, and the place of the error. Values are not repeated, because they
-/// may be secrets.
-public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The place and the reason.
-    public let description: String
-}
 
 extension GatewaySettings {
     /// Combines the settings: a flag overrides the environment, which overrides the file, which overrides the default.
@@ -17,15 +13,15 @@ extension GatewaySettings {
     ///   - flags: values by the names of settings.
     ///   - environment: the process's environment.
     ///   - file: the path of a YAML file, or nil.
-    /// - Throws: ``ConfigurationError``
+    /// - Throws: ``InvalidConfiguration``
     public init(
         flags: [String: String],
         environment: [String: String],
         file: String?
-    ) throws(ConfigurationError) {
+    ) throws(InvalidConfiguration) {
         self.init()
         let environment = try EnvironmentVariables.settings(in: environment)
-        let file = try file.map { path throws(ConfigurationError) in try ConfigurationFile(path: path) }
+        let file = try file.map { path throws(InvalidConfiguration) in try ConfigurationFile(path: path) }
         let entries = file?.entries ?? [:]
         routing = file?.routing ?? .init()
         accessConfiguration = file?.access
@@ -80,12 +76,12 @@ extension GatewaySettings {
     /// Returns the error of settings that contradict each other.
     ///
     /// - Parameter names: the settings. The error contains the place of the first one that was given.
-    func conflict(_ names: [String], _ reason: String) -> ConfigurationError {
+    func conflict(_ names: [String], _ reason: String) -> InvalidConfiguration {
         let place = names.lazy.compactMap { given[$0]?.place }.first ?? names.first ?? ""
-        return ConfigurationError(description: "\(place): \(reason)")
+        return InvalidConfiguration(description: "\(place): \(reason)")
     }
 
-    private mutating func useBrokerUser() throws(ConfigurationError) {
+    private mutating func useBrokerUser() throws(InvalidConfiguration) {
         guard brokerUser != nil || brokerPasswordFile != nil else { return }
         guard let brokerUser else {
             throw conflict(["broker-password-file"], "only with broker-user")
@@ -100,7 +96,7 @@ extension GatewaySettings {
         broker?.passwordFile = brokerPasswordFile
     }
 
-    private mutating func useMDNS() throws(ConfigurationError) {
+    private mutating func useMDNS() throws(InvalidConfiguration) {
         guard isBrokerDiscovered || !isDiscoveredBrokerEncrypted else {
             throw conflict(["broker-discovery-tls"], "only with broker-discovery")
         }
@@ -133,7 +129,7 @@ extension GatewaySettings {
         _ flags: [String: String],
         _ environment: [String: String],
         _ entries: [String: ConfigurationFile.Entry]
-    ) throws(ConfigurationError) {
+    ) throws(InvalidConfiguration) {
         let names = [setting.name, setting.formerName].compactMap(\.self)
         if let name = names.first(where: { flags[$0] != nil }), let value = flags[name] {
             try apply(setting, value, from: "--\(name)")
@@ -146,12 +142,12 @@ extension GatewaySettings {
         }
     }
 
-    private mutating func apply(_ setting: Setting, _ value: String, from place: String) throws(ConfigurationError) {
+    private mutating func apply(_ setting: Setting, _ value: String, from place: String) throws(InvalidConfiguration) {
         do throws(SettingError) {
             try setting.apply(&self, value)
             given[setting.name] = Given(value: value, place: place)
         } catch {
-            throw ConfigurationError(description: "\(place): \(error.reason)")
+            throw InvalidConfiguration(description: "\(place): \(error.reason)")
         }
     }
 }
@@ -170,21 +166,21 @@ struct ConfigurationFile {
 
     private static let routingKey = "routing"
 
-    init(path: String) throws(ConfigurationError) {
+    init(path: String) throws(InvalidConfiguration) {
         let text: String
         do {
             text = try String(contentsOfFile: path, encoding: .utf8)
         } catch {
-            throw ConfigurationError(description: "\(path): cannot be read")
+            throw InvalidConfiguration(description: "\(path): cannot be read")
         }
         let root: Node?
         do {
             // Without Yams' resolution rules, which are those of YAML 1.1.
             root = try Yams.compose(yaml: text, .basic)
         } catch let error as YamlError {
-            throw ConfigurationError(description: "\(path)\(Self.reason(error))")
+            throw InvalidConfiguration(description: "\(path)\(Self.reason(error))")
         } catch {
-            throw ConfigurationError(description: "\(path): is not YAML")
+            throw InvalidConfiguration(description: "\(path): is not YAML")
         }
         var entries: [String: Entry] = [:]
         guard let root, root.scalar?.string != "" else {
@@ -192,7 +188,7 @@ struct ConfigurationFile {
             return
         }
         guard let mapping = root.mapping else {
-            throw ConfigurationError(
+            throw InvalidConfiguration(
                 description: "\(path):\(root.mark?.line ?? 1): must be a mapping of names to values"
             )
         }
@@ -212,10 +208,10 @@ struct ConfigurationFile {
                 let name = key.string ?? ""
                 let nearest = NearestName.of(name, among: GatewaySettings.all.map(\.name) + [Self.routingKey])
                 let hint = nearest.map { "; did you mean \($0)?" } ?? ""
-                throw ConfigurationError(description: "\(place): unknown key \"\(name)\"\(hint)")
+                throw InvalidConfiguration(description: "\(place): unknown key \"\(name)\"\(hint)")
             }
             guard let scalar = value.scalar else {
-                throw ConfigurationError(description: "\(place): \(name) must have a single value")
+                throw InvalidConfiguration(description: "\(place): \(name) must have a single value")
             }
             entries[name] = Entry(value: scalar.string, place: place)
         }
@@ -224,15 +220,15 @@ struct ConfigurationFile {
 
     /// Reads a nested value.
     ///
-    /// - Throws: ``ConfigurationError`` with the line.
+    /// - Throws: ``InvalidConfiguration`` with the line.
     private static func read<Value>(
         _ node: Node,
         _ name: String,
         path: String,
         _ parse: (JSONView) throws(PayloadError) -> Value
-    ) throws(ConfigurationError) -> Value {
-        func error(_ line: Int, _ pointer: String, _ reason: String) -> ConfigurationError {
-            ConfigurationError(description: "\(path):\(line): \(name)\(pointer): \(reason)")
+    ) throws(InvalidConfiguration) -> Value {
+        func error(_ line: Int, _ pointer: String, _ reason: String) -> InvalidConfiguration {
+            InvalidConfiguration(description: "\(path):\(line): \(name)\(pointer): \(reason)")
         }
         do {
             let json = try YAMLValue(node).json

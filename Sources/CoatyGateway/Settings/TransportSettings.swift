@@ -1,3 +1,5 @@
+import Base
+
 /// The settings of the port in addition to its address and number: TLS, HSTS, the plain port and proxies.
 struct TransportSettings: Sendable, Equatable {
     var certificateFile: String?
@@ -25,8 +27,8 @@ struct TransportSettings: Sendable, Equatable {
 }
 
 extension GatewaySettings {
-    /// - Throws: ``ConfigurationError`` if settings contradict each other.
-    func checkTransport() throws(ConfigurationError) {
+    /// - Throws: ``InvalidConfiguration`` if settings contradict each other.
+    func checkTransport() throws(InvalidConfiguration) {
         guard (transport.certificateFile == nil) == (transport.keyFile == nil) else {
             throw conflict(
                 ["tls-certificate-file", "tls-key-file"],

@@ -2,6 +2,7 @@ import Coaty
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 /// How often, and for how long, a client may answer a request.

@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 /// Connections of one client that was sent more bytes than its rate allows.

@@ -1,6 +1,7 @@
 import Synchronization
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 /// Gives each test a pool of workers, and closes the test's outbound queues when it ends, as connections do. Until

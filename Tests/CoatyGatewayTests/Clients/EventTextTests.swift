@@ -1,9 +1,12 @@
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Access
+@testable import Base
 @testable import Coaty
 @testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Network
 
 /// Text of events and other frames.
 @Suite(.exclusive, .closesOutboundQueues) struct EventTextTests {

@@ -3,6 +3,7 @@ import Logging
 import Synchronization
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 /// Bounds of the data that is queued for one client, and for all clients together.
@@ -136,7 +137,12 @@ extension OutboundQueueTests {
         let second = SteeredTransport()
         feed.add(OutboundQueue(second, of: account).open(id: "b", options: Made.options { $0.since = .plain(cursor) }))
         try await untilTrue("all is delivered") { try second.delivered.last?.content == .event(5) }
-        #expect(try second.delivered.map(\.content) == [.ok, .gap(4), .event(5)])
+        let contents = try second.delivered.map(\.content)
+        // The replay is read in turns of limited time: each turn may have a gap of its own.
+        var dropped = 0
+        for case .gap(let count?) in contents { dropped += count }
+        #expect(dropped == 4)
+        #expect(contents.filter { if case .gap = $0 { false } else { true } } == [.ok, .event(5)])
         withExtendedLifetime(others) {}
     }
 

@@ -3,6 +3,8 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 /// Order and timing of the frames for one client, depending on how much it reads.
@@ -245,6 +247,25 @@ import Testing
         try await untilTrue("all is released") {
             outbound.object == nil && subscription.object == nil && transport.object == nil
         }
+    }
+
+    /// A turn of the feed on another thread may have the subscription a little longer.
+    @Test func placesAreFreeOnceTheFeedRemovesTheSubscription() {
+        final class Place: Sendable {}
+        let feed = Feed(isResumable: true, memory: ReplayBuffer(limit: 1 << 20))
+        let outbound = outbound()
+        let subscription = outbound.open(id: "a")
+        func occupy() -> Weak<Place> {
+            let place = Place()
+            subscription.occupy([place])
+            return Weak(place)
+        }
+        let place = occupy()
+        feed.add(subscription)
+        #expect(place.object != nil)
+        feed.remove(subscription)
+        #expect(place.object == nil)
+        withExtendedLifetime((outbound, subscription)) {}
     }
 
     private struct Weak<Object: AnyObject> {

@@ -3,7 +3,9 @@ import Logging
 import Synchronization
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
+@testable import Network
 
 /// A transport that accepts as many frames as the test allows.
 final class SteeredTransport: FrameTransport {

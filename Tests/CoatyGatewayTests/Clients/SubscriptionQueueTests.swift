@@ -1,8 +1,10 @@
 import Coaty
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Base
 @testable import CoatyGateway
+@testable import Network
 
 /// The queue of one subscription, and which events it drops.
 @Suite(.exclusive, .closesOutboundQueues) struct SubscriptionQueueTests {

@@ -2,6 +2,7 @@ import Coaty
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 /// At most one event per object and interval, at instants that the test chooses.

@@ -47,7 +47,7 @@ import Testing
         #expect(try connection.request("GET", "/v1/info", headers: bearer(token)).status == 200)
         let access = try connection.request("GET", "/v1/access", headers: bearer(token))
         #expect(access.json?["roles"] as? [String] == ["admin"] && access.json?["unrestricted"] as? Bool == true)
-        try waitUntil("the gateway is ready") { try gateway.request("GET", "/readyz").status == 200 }
+        try gateway.untilReady()
         for path in publicPaths { #expect(try connection.request("GET", path).status == 200, "\(path)") }
         let socket = try WebSocketClient(port: gateway.port).shakeHands(path: "/v1/ws/deadvertise")
         #expect(socket.status == 401 && socket.headers["www-authenticate"] == "Bearer")

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import Access
 @testable import CoatyGateway
 
 /// The `access` mapping of a configuration file.

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+@testable import Base
 
 /// Every communication pattern in both directions, between clients of REST and streams and an agent in another process.
 @Suite(.exclusive, .frameChecks) struct AllPatternsTests {

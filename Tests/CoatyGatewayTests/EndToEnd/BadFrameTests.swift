@@ -217,7 +217,7 @@ import Testing
         let broker = try BrokerProcess(refusing: "secret/#")
         defer { broker.stop() }
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
-        try waitUntil("the gateway is ready") { try gateway.request("GET", "/readyz").status == 200 }
+        try gateway.untilReady()
         let client = try gateway.frameClient()
         // Subscriptions after the first are also refused, and the id is free each time.
         for _ in 0..<50 {

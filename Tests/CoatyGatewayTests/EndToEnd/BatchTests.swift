@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+@testable import Base
 
 @Suite(.exclusive) struct BatchTests {
     private func results(_ response: RawConnection.Response) throws -> [[String: Any]] {

@@ -19,7 +19,7 @@ import Testing
         try waitUntil("publications are deferred") { load.outcomes.count { $0 == .deferred } > 200 }
 
         let observer = try Self.restart(scene.broker, before: gateway, observing: "coaty/3/-/CHN:load/+")
-        try waitUntil("readyz turns back") { try gateway.request("GET", "/readyz").status == 200 }
+        try gateway.untilReady()
         let soFar = load.outcomes.count
         try waitUntil("the load goes on") { load.outcomes.count > soFar + 200 }
         load.stop()
@@ -154,7 +154,7 @@ import Testing
             [],
             environment: ["COATY_GATEWAY_BROKER": "mqtt://user:s%40cret@127.0.0.1:\(broker.port)"]
         )
-        try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
+        try gateway.untilReady()
         let info = try gateway.request("GET", "/v1/info").text
         #expect(!info.contains("cret") && !gateway.log.contains("cret") && !gateway.output.contains("cret"))
 
@@ -193,7 +193,7 @@ import Testing
         try FileManager.default.removeItem(atPath: file)
         try waitUntil("the file is missing") { try isReported("password-file") }
         try write("s@cret\r\nanother line\n")
-        try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
+        try gateway.untilReady()
         #expect(!gateway.log.contains("cret") && !gateway.log.contains("wrong\n"))
     }
 

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+@testable import Base
 
 /// Clients that authenticate with a certificate, over HTTP, SSE and WebSocket, against the real gateway.
 @Suite(.exclusive) struct CertificatePrincipalTests {

@@ -57,7 +57,7 @@ final class ClusterScene {
     /// Waits until each gateway is ready and sees all others.
     func waitUntilComplete() throws {
         for gateway in gateways {
-            try waitUntil("the gateway is ready") { try gateway.request("GET", "/readyz").status == 200 }
+            try gateway.untilReady()
             try waitUntil("the gateway sees the others") {
                 try gateway.cluster(headers).values.count { $0 == "live" } == gateways.count - 1
             }

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+@testable import Base
 
 /// Frames of every kind, checked against the schemas.
 @Suite(.exclusive, .frameChecks) struct FrameSchemaTests {
@@ -78,11 +79,15 @@ import Testing
         try client.subscribe("iostate", #""event":"iostate","ioPointId":"\#(actor)""#)
         try client.subscribe("routing", #""event":"routing","contextId":"\#(RoutingScene.contextId)""#)
         try client.subscribe("associate", #""event":"associate","contextName":"TemperatureMeasurement""#)
-        _ = try client.next("an association") { $0.id == "iostate" && $0.text.contains(#""hasAssociations":true"#) }
-        _ = try client.next(of: "routing")
+        // The source's node learns of its association over its own connection, and publishes no value before.
         let source = try #require(RoutingScene.ids["None"])
+        try client.subscribe("sourcestate", #""event":"iostate","ioPointId":"\#(source)""#)
+        for id in ["iostate", "sourcestate"] {
+            _ = try client.next("an association") { $0.id == id && $0.text.contains(#""hasAssociations":true"#) }
+        }
+        _ = try client.next(of: "routing")
         #expect(try scene.gateway.post("/v1/io/sources/\(source)/values", "21.5").status == 202)
-        _ = try client.next(of: "iovalue")
+        _ = try client.next(of: "iovalue", "event")
         _ = try client.next("the value on its way") { $0.id == "return" && $0["event"] == "iovalue" }
         #expect(try scene.send("PATCH", #"{"operatingState":"emergency"}"#).status == 200)
         _ = try client.next(of: "associate")

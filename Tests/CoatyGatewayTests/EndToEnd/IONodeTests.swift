@@ -385,7 +385,10 @@ import Testing
         #expect(try register(scene, same).id == first.id)
         let list = try #require(try scene.gateway.request("GET", "/v1/io/nodes").json?["nodes"] as? [[String: Any]])
         #expect(list.map { $0["objectId"] as? String } == [second.id, first.id])
-        #expect(scene.agent.messages.count { $0.topic.contains("/ADV:IoNode/") } == 3)
+        // Each node is published over its own connection.
+        let advertised = { scene.agent.messages.count { $0.topic.contains("/ADV:IoNode/") } }
+        try waitUntil("all are advertised") { advertised() >= 3 }
+        #expect(advertised() == 3)
     }
 
     @Test func badNodesAreRefusedWithPointer() throws {

@@ -11,11 +11,9 @@ import Testing
 
     private static func key(_ text: String) -> [(String, String)] { [("Idempotency-Key", text)] }
 
-    /// Returns the number of events on a topic that the broker has received before a marker, which is published last.
+    /// Returns the number of events on a topic that the gateway has published.
     private func published(_ scene: Scene, _ topic: String) throws -> Int {
-        let marker = UUID().uuidString
-        #expect(try scene.gateway.post("/v1/channel/\(marker)", Self.event).status == 202)
-        try waitUntil("the marker arrives") { scene.agent.messages.contains { $0.topic.contains("/CHN:\(marker)/") } }
+        try scene.gateway.untilReceived(by: scene.agent)
         return scene.agent.messages.count { $0.topic.contains(topic) }
     }
 

@@ -168,7 +168,9 @@ import Testing
         #expect(try socket.closeCode() == 1013)
         // Other kinds of tokens do not need the provider.
         #expect(try scene.get("/v1/access", as: "ops").status == 200)
-        #expect(scene.gateway.log.contains("the keys for tokens could not be loaded"))
+        try waitUntil("the failure is logged") {
+            scene.gateway.log.contains("the keys for tokens could not be loaded")
+        }
         try provider.post("/up")
         try scene.untilKnown(token)
     }

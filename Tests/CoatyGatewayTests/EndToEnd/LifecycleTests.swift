@@ -93,7 +93,7 @@ import Testing
         let child = try #require(children(of: gateway.pid).first)
         kill(child, SIGKILL)
         try waitUntil("another broker runs") { children(of: gateway.pid).first.map { $0 != child } ?? false }
-        try waitUntil("ready again") { try gateway.request("GET", "/readyz").status == 200 }
+        try gateway.untilReady()
         let agent = try MQTTTestClient(port: gateway.brokerPort)
         #expect(try stream.receiveWithoutCursor() == #"{"op":"gap","dropped":null}"#)
         // The gateway first restores its own subscriptions, so an `ok` for a new one shows that they are active again.
@@ -141,7 +141,7 @@ import Testing
         let gateways = try (0..<2).map { _ in try GatewayProcess() }
         #expect(gateways.allSatisfy { $0.brokerPort >= 1883 } && gateways[0].brokerPort != gateways[1].brokerPort)
         for gateway in gateways {
-            try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
+            try gateway.untilReady()
         }
     }
 

@@ -49,8 +49,11 @@ import Testing
     @Test func formatChangesWithAReload() throws {
         let scene = try AccessScene(Self.file)
         #expect(try reload(scene, "log-format: json\n") == #"{"changed":["log-format"]}"#)
-        let line = try #require(scene.gateway.log.split(separator: "\n").last)
-        #expect(line.hasPrefix("{") && line.contains(#""message":"configuration reloaded","changed":"log-format""#))
+        try waitUntil("the reload is logged in the new format") {
+            scene.gateway.log.split(separator: "\n").contains {
+                $0.hasPrefix("{") && $0.contains(#""message":"configuration reloaded","changed":"log-format""#)
+            }
+        }
     }
 
     /// Repeated refusals of one client do not fill the log.

@@ -72,7 +72,7 @@ import Testing
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
-        try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
+        try gateway.untilReady()
         func lag() throws -> Double? { try gateway.metric("coaty_gateway_broker_publish_lag_seconds") }
         try waitUntil("all is written") { try lag() == 0 }
         broker.kill()

@@ -195,7 +195,7 @@ import Testing
         try scene.broker.restart()
         let agent = try MQTTTestClient(port: scene.broker.port)
         try agent.subscribe("coaty/#")
-        try waitUntil("the link is back") { try gateway.request("GET", "/readyz").status == 200 }
+        try gateway.untilReady()
         try waitUntil("the one that is left has shown itself", within: 60) {
             try Self.advertise("back", "Identity", by: "back", on: agent)
             return try Self.agents(gateway)["gone"] == false

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+@testable import Base
 
 @Suite(.exclusive) struct PublishTests {
     @Test func publishesUnchangedBytes() throws {

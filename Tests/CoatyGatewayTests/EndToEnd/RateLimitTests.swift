@@ -56,7 +56,9 @@ import Testing
         #expect(try scene.get("/v1/info", as: nil).status == 429)
         #expect(try scene.get("/healthz", as: "ann").status == 200)
         #expect(try metric("rate_of_requests", scene) == "3")
-        #expect(scene.gateway.log.contains("refused a request: the client has used up its share"))
+        try waitUntil("the refusal is logged") {
+            scene.gateway.log.contains("refused a request: the client has used up its share")
+        }
         #expect(throws: (any Error).self) { _ = try scene.socket(as: "ann") }
     }
 
@@ -200,7 +202,9 @@ import Testing
         let numbers = limited.takeReceived(of: "s").map { $0.object["number"] as? Int }
         #expect((3...6).contains(numbers.count) && numbers == (0..<numbers.count).map { $0 })
         try waitUntil("the wait is counted") { try metric("rate_of_bytes_out", scene) == "1" }
-        #expect(scene.gateway.log.contains("delayed events and responses for a client"))
+        try waitUntil("the delay is logged") {
+            scene.gateway.log.contains("delayed events and responses for a client")
+        }
         #expect(!scene.gateway.log.contains("refused a request"))
         // The last events stay queued; a gap replaces the dropped ones.
         try scene.reload(Self.file("requests: 1000/s"))

@@ -118,7 +118,7 @@ import Testing
         try scene.broker.restart()
         let gap = try client.next(of: "s")
         #expect(gap.op == "gap" && gap.json["dropped"] is NSNull)
-        try waitUntil("ready again") { try scene.gateway.request("GET", "/readyz").status == 200 }
+        try scene.gateway.untilReady()
         // The gateway first restores its own subscriptions, so an `ok` for a new one shows that they are active again.
         try client.subscribe("other", #""event":"channel","channelId":"other""#)
         let agent = try MQTTTestClient(port: scene.broker.port)

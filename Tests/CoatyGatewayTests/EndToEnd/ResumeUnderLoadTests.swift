@@ -70,7 +70,7 @@ import Testing
         }
 
         func untilReady() throws {
-            try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
+            try gateway.untilReady()
         }
 
         /// Stops the gateway, and starts another one on the same port.

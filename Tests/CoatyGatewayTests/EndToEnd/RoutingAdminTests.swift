@@ -154,6 +154,7 @@ import Testing
         #expect(try scene.send("PUT", wrong, to: Self.rulesPath).status == 400)
         #expect(try scene.gateway.request("GET", Self.rulesPath).text == rules.text)
         try scene.untilAssociated(RoutingScenarioTests.normal)
+        try scene.gateway.untilReceived(by: scene.agent)
 
         let count = scene.agent.messages.count
         let none = try scene.send("PUT", #"{"rules":[]}"#, to: Self.rulesPath)

@@ -199,7 +199,9 @@ import Testing
         _ = try scene.speaker()
         #expect(try scene.common(Self.rulesPath).text == #"{"rules":[]}"#)
         #expect(try scene.common(RoutingScene.path).text.contains(#""level":2"#))
-        #expect(try RoutingClusterScene.status(scene.gateways[0])?["term"] as? Int ?? 0 >= 2)
+        try waitUntil("both know the new term") {
+            try scene.gateways.allSatisfy { try RoutingClusterScene.status($0)?["term"] as? Int ?? 0 >= 2 }
+        }
     }
 
     @Test func anUnconfirmedChangeIsReported() throws {

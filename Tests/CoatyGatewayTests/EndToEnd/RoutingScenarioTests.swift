@@ -181,6 +181,7 @@ import Testing
         try scene.advertiseActor("emergency")
         try scene.untilAssociated(Self.normal)
         try scene.untilNodes(3)
+        try scene.gateway.untilReceived(by: scene.agent)
         let correlation = UUID().uuidString.lowercased()
         let request = "coaty/3/-/UPD:IoContext/\(RoutingScene.foreignAgent)/\(correlation)"
         try scene.agent.publish(request, #"{"object":\#(RoutingScene.context("emergency", #","by":[1,2.50]"#))}"#)

@@ -54,7 +54,7 @@ final class RoutingScene {
     }
 
     private func untilRouting() throws {
-        try waitUntil("the gateway is ready") { try gateway.request("GET", "/readyz").status == 200 }
+        try gateway.untilReady()
     }
 
     // MARK: - Objects
@@ -120,6 +120,7 @@ final class RoutingScene {
         try leaseActor("emergency")
         try untilNodes(3)
         try untilAssociated(["None", "Sample", "Throttle"].map { "\($0) normal 5000" })
+        try gateway.untilReceived(by: agent)
     }
 
     /// Waits until the router has this number of nodes, which are advertised over separate connections.

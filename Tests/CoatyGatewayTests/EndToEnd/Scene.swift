@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+@testable import Base
 
 /// A broker, a gateway that uses it, and another client of the broker that receives all Coaty events.
 final class Scene {
@@ -17,7 +18,7 @@ final class Scene {
         agent = try MQTTTestClient(port: broker.port)
         try agent.subscribe("coaty/#")
         gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"] + arguments)
-        try waitUntil("the gateway is ready") { try gateway.request("GET", "/readyz").status == 200 }
+        try gateway.untilReady()
     }
 
     deinit { broker.stop() }
@@ -55,6 +56,14 @@ final class Scene {
 }
 
 extension GatewayProcess {
+    /// Waits until a client of the broker has received everything that the gateway's own agent has published. IO nodes
+    /// and identities have other connections.
+    func untilReceived(by client: MQTTTestClient) throws {
+        let marker = UUID().uuidString
+        try #require(try post("/v1/channel/\(marker)", #"{"objects":[]}"#).status == 202)
+        _ = try client.waitFor { $0.topic.contains("/CHN:\(marker)/") }
+    }
+
     /// Returns the value of a metric with the given labels; nil if there is none.
     func metric(_ sample: String, headers: [(String, String)] = []) throws -> Double? {
         let text = try request("GET", "/metrics", headers: headers).text

@@ -20,7 +20,7 @@ import Testing
         let broker = try BrokerProcess(extraConfiguration: ["sys_interval 1"])
         defer { broker.stop() }
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)", "--demo", "true"])
-        try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
+        try gateway.untilReady()
         let client = try gateway.frameClient()
         _ = try client.ask("identify", #""name":"Kiosk""#)
         try client.subscribe("t", #""event":"traffic""#)

@@ -66,7 +66,7 @@ import Testing
             )
             agent = try AgentProcess(brokerPort: broker.port)
             publisher = try MQTTTestClient(port: broker.port)
-            try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
+            try gateway.untilReady()
         }
 
         deinit { broker.stop() }

@@ -144,7 +144,7 @@ import Testing
         let broker = try BrokerProcess()
         defer { broker.stop() }
         let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)"])
-        try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
+        try gateway.untilReady()
         let before = try status(gateway)
         broker.kill()
         try waitUntil("it is offline") { try status(gateway).broker.state == "offline" }

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import WebSocketServer
 
+@testable import Base
 @testable import CoatyGateway
 
 /// Many concurrent subscribers, some of which are too slow.
@@ -200,7 +201,7 @@ import WebSocketServer
             // A client that reads nothing must not be cut before the others are through.
             "--connection-timeout", "150", "--keep-alive-timeout", "150",
         ])
-        try waitUntil("ready") { try gateway.request("GET", "/readyz").status == 200 }
+        try gateway.untilReady()
         let port = gateway.port
 
         let wishes = Wish.all

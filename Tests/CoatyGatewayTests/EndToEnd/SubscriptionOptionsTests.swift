@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+@testable import Base
 
 /// Options of subscriptions: filter, fields, snapshot, throttle, encoding.
 @Suite(.exclusive, .frameChecks) struct SubscriptionOptionsTests {

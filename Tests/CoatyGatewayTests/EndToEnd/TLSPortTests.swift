@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+@testable import Base
 
 /// TLS on the gateway's port, with curl and openssl as clients.
 @Suite(.exclusive) struct TLSPortTests {

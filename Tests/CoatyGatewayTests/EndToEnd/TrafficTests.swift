@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+@testable import Base
 
 /// All events in the network, observed through the gateway.
 @Suite(.exclusive, .frameChecks) struct TrafficTests {

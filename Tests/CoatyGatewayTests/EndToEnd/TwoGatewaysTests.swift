@@ -13,7 +13,7 @@ import Testing
     @Test func cursorOfAnotherGatewayIsReportedAsGap() throws {
         let scene = try Scene()
         let other = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(scene.broker.port)"])
-        try waitUntil("the other is ready") { try other.request("GET", "/readyz").status == 200 }
+        try other.untilReady()
         let count = 500
         func publish(_ numbers: Range<Int>) throws {
             for number in numbers {
@@ -101,7 +101,7 @@ import Testing
         for _ in 0..<2 {
             let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(broker.port)", "--config", file.path])
             gateways.append(gateway)
-            try waitUntil("it is ready") { try gateway.request("GET", "/readyz").status == 200 }
+            try gateway.untilReady()
             try advertiseNodes(agent)
             try waitUntil("it routes") { try associations(gateway) == Self.associations }
         }

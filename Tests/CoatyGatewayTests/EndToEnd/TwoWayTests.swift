@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+@testable import Base
 
 /// Query, Update and Call events that the test answers.
 @Suite(.exclusive) struct TwoWayTests {

@@ -3,6 +3,7 @@ import Logging
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 /// Charges to clients for the work of their feeds.

@@ -2,6 +2,7 @@ import Coaty
 import Foundation
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 /// The text of cursors in a cluster, and the hashes of events.

@@ -1,11 +1,12 @@
 import Coaty
 import Dispatch
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Network
 
 /// Effects of the broker's reply on subscriptions. The test decides when the broker replies.
 @Suite(.exclusive, .closesOutboundQueues) struct FeedHubBrokerTests {

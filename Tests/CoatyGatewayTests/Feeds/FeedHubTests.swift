@@ -1,10 +1,12 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Base
 @testable import Coaty
 @testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Network
 
 /// Feeds shared by equal subscriptions, with an in-memory broker.
 @Suite(.exclusive, .closesOutboundQueues) struct FeedHubTests {
@@ -260,7 +262,7 @@ import Testing
             let payload = #"{"object":\#(Made.object(key, number))}"#
             broker.publish(topic: "coaty/3/-/ADV:CoatyObject/\(agent)", payload: Array(payload.utf8))
         }
-        let marker = Observation.ObjectKind.object(WireName("t"))
+        let marker = ObjectKind.object(WireName("t"))
         _ = hub.subscribe(outbound.open(id: "early", wanted: .objects(marker)), to: .objects(marker))
         try await until("early", .ok)
         try await untilTrue("both are known") {

@@ -1,9 +1,12 @@
 import Coaty
 import Logging
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
+@testable import Network
 
 /// Random schedules of a feed with pools of one and of four threads, compared with a model: events, offline periods,
 /// subscriptions that join, resume, read slowly and leave, changes of visibility, filters that are expensive for some

@@ -4,6 +4,8 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import Base
+@testable import Cluster
 @testable import CoatyGateway
 
 /// Resumption at another gateway of a cluster.

@@ -3,6 +3,7 @@ import Logging
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 /// Objects of a snapshot that are delivered together.

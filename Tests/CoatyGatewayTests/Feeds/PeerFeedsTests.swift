@@ -1,9 +1,11 @@
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Cluster
 @testable import Coaty
 @testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Network
 
 /// The announcement of feeds to other gateways, and the mirrors of theirs.
 @Suite(.exclusive, .closesOutboundQueues) struct PeerFeedsTests {

@@ -3,6 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 @testable import CoatyTestSupport
 

@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 /// The search for the place of another gateway's cursor, with random sequences that two gateways receive.

@@ -2,6 +2,7 @@ import Coaty
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 /// Replay for a slow client, while events keep arriving and the replay buffer evicts records.

@@ -1,11 +1,13 @@
 import Foundation
 import Logging
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Base
 @testable import Coaty
 @testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Network
 
 /// Clients that do not read the snapshot of a subscription, while its objects are replaced.
 @Suite(.exclusive, .closesOutboundQueues) struct SnapshotPinsTests {

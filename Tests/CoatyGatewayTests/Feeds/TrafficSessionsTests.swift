@@ -1,10 +1,12 @@
 import Coaty
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Base
 @testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Network
 
 /// The limit on the broker sessions that clients can make the gateway open.
 @Suite(.exclusive, .closesOutboundQueues) struct TrafficSessionsTests {

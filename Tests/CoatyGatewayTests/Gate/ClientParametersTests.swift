@@ -1,8 +1,10 @@
 import Coaty
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Base
 @testable import CoatyGateway
+@testable import Network
 
 /// Parameters in queries and frames, and the errors for invalid ones.
 @Suite(.exclusive) struct ClientParametersTests {

@@ -2,8 +2,11 @@ import Coaty
 import Logging
 import ProblemDetails
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Network
 
 /// A gate with its network, on an in-memory broker.
 struct GateScene {
@@ -43,7 +46,7 @@ struct GateScene {
         )
         access = AccessControl(policy)
         accounts = Accounts(limits, logger: log)
-        let network = Network(
+        let network = NetworkParts(
             manager: manager,
             feeds: hub,
             objects: objects,

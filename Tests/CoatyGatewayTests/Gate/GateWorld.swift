@@ -2,8 +2,11 @@ import Coaty
 import ProblemDetails
 import TestSupport
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Network
 
 /// A random policy, matching events and operations, and the results that the reference expects for them.
 struct GateWorld {
@@ -186,7 +189,7 @@ struct GateWorld {
         return (seen, hidden)
     }
 
-    private func change(_ event: Event, _ kind: Observation.ObjectKind?, _ token: Token) -> [String] {
+    private func change(_ event: Event, _ kind: ObjectKind?, _ token: Token) -> [String] {
         func isSeen(_ object: AnyCodable?) -> Bool {
             object.map { maySee($0, token) && kind.map($0.isOf) ?? true } ?? false
         }
@@ -206,7 +209,7 @@ struct GateWorld {
     // MARK: - Events
 
     mutating func observation() -> Observation {
-        let kind: Observation.ObjectKind =
+        let kind: ObjectKind =
             generator.chance(0.5) ? .object(WireName(generator.pick(Self.types))) : .core(.CoatyObject)
         return switch Int.random(in: 0..<11, using: &generator.random) {
         case 0, 1: .advertise(kind)
@@ -417,7 +420,7 @@ extension GateWorld.Need {
         self.init(key: "types", name: object["objectType"]?.text, core: object["coreType"]?.text, object: object)
     }
 
-    init(_ kind: Observation.ObjectKind) {
+    init(_ kind: ObjectKind) {
         switch kind {
         case .core(let coreType): self.init(key: "types", core: coreType.rawValue)
         case .object(let objectType): self.init(key: "types", name: objectType.text)
@@ -438,12 +441,12 @@ extension GateWorld.Event {
     }
 }
 
-extension Observation.ObjectKind {
+extension ObjectKind {
     func isOf(_ object: AnyCodable) -> Bool { object.isOf(self) }
 }
 
 extension AnyCodable {
-    fileprivate func isOf(_ kind: Observation.ObjectKind) -> Bool {
+    fileprivate func isOf(_ kind: ObjectKind) -> Bool {
         switch kind {
         case .core(let coreType): self["coreType"]?.text == coreType.rawValue
         case .object(let objectType): self["objectType"]?.text == objectType.text

@@ -4,6 +4,7 @@ import ProblemDetails
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 @testable import CoatyTestSupport
 

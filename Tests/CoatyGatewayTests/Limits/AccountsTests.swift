@@ -3,6 +3,8 @@ import ProblemDetails
 import TestSupport
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 @Suite(.exclusive) struct AccountsTests {

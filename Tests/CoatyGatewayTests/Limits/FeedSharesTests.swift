@@ -4,10 +4,12 @@ import ProblemDetails
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 @Suite(.exclusive) struct FeedSharesTests {
     private let accounts: Accounts
+    private let feedShares = FeedShares()
 
     init() {
         var limits = Limits()
@@ -20,9 +22,9 @@ import Testing
 
     @Test func subscriptionsToOneFeedCountOnce() throws {
         let account = accounts.account(ofAddress: "192.0.2.1")
-        var shares = try ["a", "a", "b", "a"].map { try accounts.feeds.take(channel($0), by: account) }
+        var shares = try ["a", "a", "b", "a"].map { try feedShares.take(channel($0), by: account) }
         #expect(account.used(.feeds) == 2)
-        #expect { try accounts.feeds.take(channel("c"), by: account) } throws: { ($0 as? Problem)?.status == 429 }
+        #expect { try feedShares.take(channel("c"), by: account) } throws: { ($0 as? Problem)?.status == 429 }
         // A feed counts until its last subscription has ended.
         shares.removeFirst()
         #expect(account.used(.feeds) == 2)
@@ -32,7 +34,7 @@ import Testing
 
     @Test func eachClientHasItsOwnShareOfOneFeed() throws {
         let clients = ["192.0.2.1", "192.0.2.2"].map { accounts.account(ofAddress: $0) }
-        let shares = try clients.map { try accounts.feeds.take(channel("a"), by: $0) }
+        let shares = try clients.map { try feedShares.take(channel("a"), by: $0) }
         #expect(clients.allSatisfy { $0.used(.feeds) == 1 })
         // The clients share the feed, so the total is not the sum over the clients.
         #expect(accounts.used(.feeds) == 0)
@@ -41,12 +43,12 @@ import Testing
 
     @Test func trafficUsesABrokerConnectionAndIoStateNone() throws {
         let account = accounts.account(ofAddress: "192.0.2.1")
-        let share = try accounts.feeds.take(.traffic([.channel]), by: account)
+        let share = try feedShares.take(.traffic([.channel]), by: account)
         #expect(account.used(.brokerConnections) == 1 && account.used(.feeds) == 0)
-        #expect { try accounts.feeds.take(.traffic([.call]), by: account) } throws: {
+        #expect { try feedShares.take(.traffic([.call]), by: account) } throws: {
             ($0 as? Problem)?.status == 429
         }
-        #expect(try accounts.feeds.take(.ioState(point: CoatyUUID()), by: account) == nil)
+        #expect(try feedShares.take(.ioState(point: CoatyUUID()), by: account) == nil)
         withExtendedLifetime(share) {}
     }
 
@@ -54,9 +56,9 @@ import Testing
         let account = accounts.account(ofAddress: "192.0.2.1")
         await withTaskGroup { group in
             for worker in 0..<4 {
-                group.addTask { [accounts] in
+                group.addTask {
                     for round in 0..<2_000 {
-                        let share = try? accounts.feeds.take(channel("\((worker + round) % 3)"), by: account)
+                        let share = try? feedShares.take(channel("\((worker + round) % 3)"), by: account)
                         if account.used(.feeds) > 2 { Issue.record("the limit is exceeded") }
                         withExtendedLifetime(share) {}
                     }

@@ -1,11 +1,14 @@
 import Coaty
 import ProblemDetails
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Network
 
 /// Shares of a client that the gate's operations use.
 @Suite(.exclusive) struct GateSharesTests {

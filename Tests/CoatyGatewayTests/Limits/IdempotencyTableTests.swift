@@ -4,6 +4,7 @@ import ProblemDetails
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 @Suite(.exclusive) struct IdempotencyTableTests {

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 import Coaty
+@testable import Base
 @testable import CoatyGateway
 
 @Suite(.exclusive) struct LimitsTests {
@@ -13,7 +14,7 @@ import Coaty
         let settings = try GatewaySettings(flags: [name: "\(value)"], environment: [:], file: nil)
         #expect(bound.value(settings.limits) == value)
         for wrong in ["", "x", "\(bound.range.lowerBound - 1)", "\(bound.range.upperBound + 1)"] {
-            #expect(throws: CoatyGateway.ConfigurationError.self) {
+            #expect(throws: InvalidConfiguration.self) {
                 try GatewaySettings(flags: [name: wrong], environment: [:], file: nil)
             }
         }
@@ -66,7 +67,7 @@ import Coaty
             ["maximum-memory": "134217728", "maximum-outbox-bytes": "67108864"],
             ["maximum-replay-memory": "300000000"],
         ] {
-            let error = #expect(throws: CoatyGateway.ConfigurationError.self) {
+            let error = #expect(throws: InvalidConfiguration.self) {
                 try GatewaySettings(flags: flags, environment: [:], file: nil)
             }
             #expect(error?.description.contains("maximum-memory") == true)

@@ -2,6 +2,7 @@ import Logging
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 @Suite(.exclusive) struct MemoryWatchTests {

@@ -1,12 +1,12 @@
 import Coaty
 import CoatyMQTT
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import CoatyGateway
-
 @testable import CoatyTestSupport
+@testable import Network
 
 /// The checks of the object registry for agents that have left without notice. The test controls the clock.
 @Suite(.exclusive) struct AgentCheckTests {

@@ -1,10 +1,11 @@
 import Coaty
 import Foundation
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import CoatyGateway
+@testable import Network
 
 /// Associations that the directory lists after a router lost its connection. Its will deadvertises the router, but its
 /// associations remain in the network until they are dissolved or their IO nodes leave.

@@ -2,7 +2,9 @@ import Coaty
 import Testing
 import TestSupport
 
+@testable import Base
 @testable import CoatyGateway
+@testable import Network
 
 /// Random event sequences, applied to the state of the directory of IO contexts.
 @Suite(.exclusive) struct ContextDirectoryStateTests {

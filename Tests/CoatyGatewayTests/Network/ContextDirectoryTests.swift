@@ -1,10 +1,11 @@
 import Coaty
 import Foundation
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import CoatyGateway
+@testable import Network
 
 /// The IO contexts of other agents that the directory lists, on an in-memory broker.
 @Suite(.exclusive) struct ContextDirectoryTests {

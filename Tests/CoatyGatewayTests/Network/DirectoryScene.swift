@@ -1,11 +1,12 @@
 import Coaty
 import Foundation
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Network
 
 /// A directory of IO contexts on an in-memory broker, and the events that other agents publish.
 final class DirectoryScene: Sendable {

@@ -1,11 +1,12 @@
 import Coaty
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Base
 @testable import CoatyGateway
-
 @testable import CoatyTestSupport
+@testable import Network
 
 /// Leases of IO nodes, with a clock that the test controls and an in-memory broker.
 @Suite(.exclusive) struct IoNodeRegistryTests {

@@ -1,8 +1,9 @@
 import Coaty
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import CoatyGateway
+@testable import Network
 
 /// The sorted list of the objects of a registry.
 struct ObjectListTests {

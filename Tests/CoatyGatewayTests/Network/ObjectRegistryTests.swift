@@ -1,12 +1,12 @@
 import Coaty
 import Foundation
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import CoatyGateway
-
 @testable import CoatyTestSupport
+@testable import Network
 
 /// A registry on an in-memory broker, with a clock that the test controls.
 @Suite(.exclusive) struct ObjectRegistryTests {

@@ -1,10 +1,12 @@
 import Coaty
 import ProblemDetails
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Base
 @testable import CoatyGateway
+@testable import Network
 
 /// The results of queries for objects, and their cost.
 @Suite(.exclusive) final class ObjectSearchTests: ObjectTableScene {

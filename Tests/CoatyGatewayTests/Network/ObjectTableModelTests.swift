@@ -1,8 +1,10 @@
 import Coaty
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Base
 @testable import CoatyGateway
+@testable import Network
 
 /// Random events, applied to a table and to a model that has neither bounds nor indexes.
 @Suite(.exclusive) struct ObjectTableModelTests {

@@ -1,8 +1,10 @@
 import Coaty
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Base
 @testable import CoatyGateway
+@testable import Network
 
 /// The objects that a table lists again when a departed agent returns.
 @Suite(.exclusive) final class ObjectTableReturnTests: ObjectTableScene {

@@ -2,7 +2,9 @@ import Coaty
 import Synchronization
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
+@testable import Network
 
 /// A table that receives events from a test, and the changes that it reports.
 class ObjectTableScene {

@@ -1,8 +1,10 @@
 import Coaty
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Base
 @testable import CoatyGateway
+@testable import Network
 
 /// Effects of Advertise, Resolve and Deadvertise events on a table of objects.
 @Suite(.exclusive) final class ObjectTableTests: ObjectTableScene {
@@ -142,7 +144,7 @@ import Testing
         try receive(Self.json("x"), from: "a")
         try receive(Self.json("y", .Task), from: "a")
         try receive(#"{"coreType":"Task","objectType":"u","objectId":"z","name":"n"}"#, from: "a")
-        func found(_ kind: Observation.ObjectKind?) -> [String] {
+        func found(_ kind: ObjectKind?) -> [String] {
             var (unread, found) = (table.content.listed.unread(kind), [String]())
             while let object = unread.popFirst() {
                 if kind?.includes(object) ?? true { found.append(object.objectId.string) }

@@ -2,6 +2,7 @@ import Coaty
 import TestSupport
 import Testing
 
+@testable import Cluster
 @testable import CoatyGateway
 
 @Suite(.exclusive) struct PeerRecordsTests {

@@ -1,6 +1,7 @@
 import Coaty
 import Testing
 
+@testable import Cluster
 @testable import CoatyGateway
 
 struct PeerTableTests {

@@ -1,8 +1,11 @@
 import Coaty
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Access
+@testable import Cluster
 @testable import CoatyGateway
+@testable import Network
 
 @Suite(.exclusive) struct ResumeTokensTests {
     private static let subjects: [Principal.Subject] = [

@@ -1,8 +1,10 @@
 import Coaty
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Cluster
 @testable import CoatyGateway
+@testable import Network
 
 /// Gateways that decide who speaks, with random starts, ends, pauses and partitions.
 struct RouterElectionTests {

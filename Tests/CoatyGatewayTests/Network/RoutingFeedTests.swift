@@ -1,8 +1,9 @@
 import Coaty
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import CoatyGateway
+@testable import Network
 
 @Suite(.exclusive) struct RoutingFeedTests {
     private static func associations(_ count: Int) -> [IoAssociation] {

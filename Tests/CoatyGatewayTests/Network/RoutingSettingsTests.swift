@@ -1,12 +1,11 @@
 import Coaty
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Base
 @testable import CoatyGateway
-
-/// Disambiguates from the type of the same name in `Coaty`.
-private typealias ConfigurationError = CoatyGateway.ConfigurationError
+@testable import Network
 
 @Suite(.exclusive) struct RoutingSettingsTests {
     private func settings(_ text: String) throws -> GatewaySettings {
@@ -16,7 +15,7 @@ private typealias ConfigurationError = CoatyGateway.ConfigurationError
         do {
             return try GatewaySettings(flags: [:], environment: [:], file: url.path)
         } catch {
-            throw ConfigurationError(description: error.description.replacing(url.path, with: "file"))
+            throw InvalidConfiguration(description: error.description.replacing(url.path, with: "file"))
         }
     }
 
@@ -178,7 +177,7 @@ private typealias ConfigurationError = CoatyGateway.ConfigurationError
         ("routing:\n  [a]: 1\n", "2: routing: must have strings as keys"),
     ])
     func mistakesAreReportedWithTheirLocation(text: String, error: String) {
-        #expect(throws: ConfigurationError(description: "file:" + error)) { try settings(text) }
+        #expect(throws: InvalidConfiguration(description: "file:" + error)) { try settings(text) }
     }
 
     @Test func contextsAreBounded() throws {
@@ -192,7 +191,7 @@ private typealias ConfigurationError = CoatyGateway.ConfigurationError
         let limit = RoutingConfiguration.maximumContexts
         #expect(try settings(text(limit)).routing.contexts.count == limit)
         #expect(
-            throws: ConfigurationError(
+            throws: InvalidConfiguration(
                 description: "file:2: routing/contexts: has more than \(limit) contexts"
             )
         ) { try settings(text(limit + 1)) }
@@ -216,7 +215,7 @@ private typealias ConfigurationError = CoatyGateway.ConfigurationError
             + (1..<30).map { level in
                 "  a\(level): &a\(level) [\(Array(repeating: "*a\(level - 1)", count: 10).joined(separator: ", "))]\n"
             }.joined()
-        let error = #expect(throws: ConfigurationError.self) { try settings(laughs) }
+        let error = #expect(throws: InvalidConfiguration.self) { try settings(laughs) }
         #expect(error?.description.contains("is more than \(YAMLValue.maximumSize) bytes") == true)
     }
 
@@ -224,7 +223,7 @@ private typealias ConfigurationError = CoatyGateway.ConfigurationError
         let depth = JSONDocument.maximumDepth
         let text =
             "routing: " + String(repeating: "[", count: depth) + String(repeating: "]", count: depth) + "\n"
-        let error = #expect(throws: ConfigurationError.self) { try settings(text) }
+        let error = #expect(throws: InvalidConfiguration.self) { try settings(text) }
         #expect(error?.description.hasPrefix("file:1: routing") == true)
     }
 }

@@ -1,10 +1,12 @@
 import Coaty
 import Foundation
 import Logging
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Base
 @testable import CoatyGateway
+@testable import Network
 
 @Suite(.exclusive) struct RoutingStoreTests {
     static let id = "b61740a6-95d7-4d1a-8be5-53f3aa1e0b79"
@@ -39,6 +41,7 @@ import Testing
             try RoutingStore(
                 directory: path,
                 configuration: RoutingStoreTests.configuration(configured),
+                writer: Gateway.version,
                 logger: Logger(label: "test") { _ in log }
             )
         }
@@ -213,7 +216,7 @@ import Testing
         _ = try folder.store(configured)
         let fingerprint = Fingerprint.of("[]".utf8)
         let text = text.replacing("FINGERPRINT", with: fingerprint)
-        try folder.file.write(Array(text.utf8), keepingCurrent: true)
+        try folder.file.write(Array(text.utf8), writer: Gateway.version, keepingCurrent: true)
         #expect(try await folder.restart(configured) == "normal")
         #expect(folder.log.lines.contains { $0.contains("so the configuration applies") })
     }
@@ -229,7 +232,7 @@ import Testing
             ? text.replacing(#""name":"TemperatureMeasurement""#, with: #""name":"Other""#)
             : text.replacing(#""Exists""#, with: #""Exist""#)
         #expect(flawed != text)
-        try folder.file.write(Array(flawed.utf8), keepingCurrent: true)
+        try folder.file.write(Array(flawed.utf8), writer: Gateway.version, keepingCurrent: true)
         #expect(try await folder.restart(configured) == (isContextFlawed ? "normal b" : "emergency a"))
         let part = isContextFlawed ? "a context" : "rules"
         #expect(folder.log.lines.count { $0.contains("the stored state of \(part) can't be used") } == 1)
@@ -262,7 +265,12 @@ import Testing
         try folder.put([], at: folder.path)
         for path in [folder.path, folder.path + "/below", "/proc/coaty", "/proc"] {
             let error = #expect(throws: RoutingStoreError.self) {
-                try RoutingStore(directory: path, configuration: .init(), logger: Logger(label: "test"))
+                try RoutingStore(
+                    directory: path,
+                    configuration: .init(),
+                    writer: Gateway.version,
+                    logger: Logger(label: "test")
+                )
             }
             #expect(error?.description.hasPrefix("state-directory \(path) cannot be ") == true)
         }

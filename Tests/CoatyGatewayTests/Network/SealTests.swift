@@ -2,6 +2,7 @@ import Coaty
 import Foundation
 import Testing
 
+@testable import Cluster
 @testable import CoatyGateway
 
 struct SealTests {

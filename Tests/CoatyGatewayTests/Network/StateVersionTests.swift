@@ -1,10 +1,12 @@
 import Coaty
 import Foundation
 import Logging
-import TestSupport
 import Testing
+import TestSupport
 
+@testable import Base
 @testable import CoatyGateway
+@testable import Network
 
 /// State files of other versions, and of other processes.
 @Suite(.exclusive) struct StateVersionTests {

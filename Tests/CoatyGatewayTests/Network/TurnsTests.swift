@@ -1,8 +1,9 @@
 import Coaty
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import CoatyGateway
+@testable import Network
 
 /// Changes of one context run one after the other, and the number of waiting changes is bounded.
 @Suite(.exclusive) struct TurnsTests {

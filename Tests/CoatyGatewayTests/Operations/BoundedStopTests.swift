@@ -5,6 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 @Suite(.exclusive) struct BoundedStopTests {
@@ -18,6 +19,17 @@ import Testing
             if blocksThread { await onBlockingThread { DispatchSemaphore(value: 0).wait() } }
             while true { try? await Task.sleep(for: .seconds(60)) }
         }
+    }
+
+    /// A component whose `stop()` returns after ``end()``.
+    private final class Late: Component {
+        private let ends = AsyncStream.makeStream(of: Void.self)
+
+        func start() async {}
+
+        func stop() async { for await _ in ends.stream {} }
+
+        func end() { ends.continuation.finish() }
     }
 
     private final class Quick: Component {
@@ -54,6 +66,17 @@ import Testing
         #expect((.milliseconds(200)...(.seconds(3))).contains(.now - began))
     }
 
+    @Test func lateComponentHasTheRestOfTheTime() async throws {
+        let clock = StopClock()
+        let late = Late()
+        await bounded("late", late, .zero, clock).stop()
+        #expect(clock.stopping == ["late"])
+        async let hasStopped = clock.untilStopped()
+        late.end()
+        #expect(await hasStopped)
+        #expect(clock.stopping.isEmpty)
+    }
+
     @Test func componentsShareOneClock() async throws {
         let clock = StopClock(limit: .milliseconds(300))
         let root = Coordinator(name: "root", component: GatewayRoot())
@@ -65,6 +88,7 @@ import Testing
         let began = ContinuousClock.now
         await root.stop()
         #expect(clock.stopping == (0..<10).reversed().map(String.init))
+        #expect(await !clock.untilStopped())
         #expect((.milliseconds(300)...(.seconds(3))).contains(.now - began))
     }
 }

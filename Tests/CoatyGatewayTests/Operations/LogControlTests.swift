@@ -4,6 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 /// Lines written by loggers.
@@ -177,6 +178,6 @@ import Testing
         ["log-levels": "broker=debug=info"],
     ])
     func wrongValuesAreRefused(_ flags: [String: String]) {
-        #expect(throws: ConfigurationError.self) { try settings(flags) }
+        #expect(throws: InvalidConfiguration.self) { try settings(flags) }
     }
 }

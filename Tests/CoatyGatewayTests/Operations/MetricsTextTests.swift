@@ -1,7 +1,9 @@
 import HTTPServer
+import Measurement
 import TestSupport
 import Testing
 
+@testable import Access
 @testable import CoatyGateway
 
 /// The text format of Prometheus, version 0.0.4.

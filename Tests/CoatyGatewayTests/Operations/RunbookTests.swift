@@ -2,6 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 /// docs/operations.md has instructions for each alert, docs/limits.md for each bound, and docs/log-lines.md for each
@@ -17,25 +19,25 @@ import Testing
 
     /// Lines at `notice` that require action, and the files that log them.
     private static let notices = [
-        ("refused a request: the client has used up its share", "CoatyGateway/Limits/Refusals.swift"),
-        ("refused a request: all clients together have used up the resource", "CoatyGateway/Limits/Refusals.swift"),
+        ("refused a request: the client has used up its share", "Base/Accounts/Refusals.swift"),
+        ("refused a request: all clients together have used up the resource", "Base/Accounts/Refusals.swift"),
         (
             "delayed events and responses for a client: it received more than its rate allows",
-            "CoatyGateway/Limits/Refusals.swift"
+            "Base/Accounts/Refusals.swift"
         ),
         (
             "events were dropped for a client, because its subscriptions take more work than its share",
             "CoatyGateway/Feeds/FeedCounts.swift"
         ),
         ("dropped …", "Coaty/Communication/DropLog.swift"),
-        ("authentication failed", "CoatyGateway/Gate/Access/AuditLog.swift"),
+        ("authentication failed", "Access/AuditLog.swift"),
         (
             "a page of another origin was refused; allowed-origins lists the origins that are allowed",
-            "CoatyGateway/Gate/Access/AccessControl.swift"
+            "Access/AccessControl.swift"
         ),
         (
             "a request under a public host name was refused; allowed-hosts lists the names that are allowed",
-            "CoatyGateway/Gate/Access/AccessControl.swift"
+            "Access/AccessControl.swift"
         ),
         (
             "no libuv event library for libwebsockets: poll(2) serves, slowly with many connections",
@@ -134,7 +136,7 @@ import Testing
     private static func limitLabels() throws -> Set<String> {
         let kinds = Resource.allCases.map(Refusals.Kind.resource) + Rate.Kind.allCases.map(Refusals.Kind.rate)
         // The kinds without an associated value.
-        let others = try text("Sources/CoatyGateway/Limits/Refusals.swift").matches(of: /case \.\w+: "([a-z ]+)"/)
+        let others = try text("Sources/Base/Accounts/Refusals.swift").matches(of: /case \.\w+: "([a-z ]+)"/)
         return Set(kinds.map(\.label) + others.map { String($0.output.1.replacing(" ", with: "_")) })
     }
 

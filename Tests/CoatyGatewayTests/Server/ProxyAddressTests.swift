@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 /// Addresses of clients behind proxies.

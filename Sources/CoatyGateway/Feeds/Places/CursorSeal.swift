@@ -1,4 +1,5 @@
 import COpenSSL
+import Cluster
 
 /// Authenticated encryption of cursors with AES-SIV (RFC 5297) under one key: short, and safe without nonces for the
 /// many cursors of a gateway. Equal cursors have equal texts.

@@ -1,3 +1,5 @@
+import Base
+import Cluster
 import Coaty
 import Synchronization
 

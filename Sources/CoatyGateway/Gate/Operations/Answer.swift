@@ -1,4 +1,7 @@
+import Access
+import Base
 import Coaty
+import Network
 import ProblemDetails
 
 /// Answers a request that was delivered to the client.
@@ -24,7 +27,7 @@ struct Answer: Operation {
     }
 
     /// Returns the request. A request that was delivered only to another client is unknown here, too.
-    func resolve(in network: Network) -> EventRequest? {
+    func resolve(in network: NetworkParts) -> EventRequest? {
         rights.contains(correlationId) ? network.feeds.requests.request(correlationId) : nil
     }
 
@@ -35,7 +38,7 @@ struct Answer: Operation {
         AccessRequest(verb: .answer, pattern: pattern, target: pattern == .call ? .anyOperation : .anyObject)
     }
 
-    func claims(on target: EventRequest, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+    func claims(on target: EventRequest, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
         switch target {
         case .call(let event): return [AccessRequest.call(.answer, event)]
         case .discover(let event): return claims(.discover, AccessRequest.types(.answer, .discover, in: event.payload))
@@ -54,7 +57,7 @@ struct Answer: Operation {
 
     /// - Throws: `Problem` if the right is used up or the client has reached its share of the outbox, `PayloadError` if
     ///   the response is invalid or does not match the request, `CommunicationError` if it can't be published.
-    func execute(on target: EventRequest, in network: Network, under permit: Permit) throws -> Delivery {
+    func execute(on target: EventRequest, in network: NetworkParts, under permit: Permit) throws -> Delivery {
         guard rights.take(correlationId) else { throw unknown }
         do {
             let place = try permit.account.takeOutbox(content.bytes.count)

@@ -1,3 +1,5 @@
+import Access
+import Base
 import ProblemDetails
 
 /// Lists the open connections of clients.
@@ -7,11 +9,11 @@ struct ReadConnections: Operation {
 
     var kind: OperationKind { OperationKind(verb: .administer, pattern: .clients) }
 
-    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+    func claims(on target: Void, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
         [AccessRequest(verb: .administer, pattern: .clients)]
     }
 
-    func execute(on target: Void, in network: Network, under permit: Permit) -> ClientConnections.Listing {
+    func execute(on target: Void, in network: NetworkParts, under permit: Permit) -> ClientConnections.Listing {
         network.feeds.streams.listing(limit: limit)
     }
 }
@@ -26,13 +28,14 @@ struct Disconnect: Operation {
     var concealment: AccessRequest? { AccessRequest(verb: .administer, pattern: .clients) }
     var unknown: Problem { Problems.notFound(detail: "There is no such connection, or it has closed.") }
 
-    func resolve(in network: Network) -> ClientConnection? { number.flatMap { network.feeds.streams[$0] } }
+    func resolve(in network: NetworkParts) -> ClientConnection? { number.flatMap { network.feeds.streams[$0] } }
 
-    func claims(on target: ClientConnection, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+    func claims(on target: ClientConnection, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest]
+    {
         [AccessRequest(verb: .administer, pattern: .clients, target: .client("\(target.client)"))]
     }
 
-    func execute(on target: ClientConnection, in network: Network, under permit: Permit) {
+    func execute(on target: ClientConnection, in network: NetworkParts, under permit: Permit) {
         target.outbound.disconnect()
     }
 }

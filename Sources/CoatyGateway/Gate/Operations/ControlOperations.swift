@@ -1,3 +1,5 @@
+import Access
+import Base
 import Coordination
 import ProblemDetails
 
@@ -8,7 +10,7 @@ protocol ControlOperation: ControlledOperation where Target == Void {}
 extension ControlOperation {
     var kind: OperationKind { OperationKind(verb: .administer, pattern: .gateway) }
 
-    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+    func claims(on target: Void, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
         [AccessRequest(verb: .administer, pattern: .gateway)]
     }
 }
@@ -21,7 +23,7 @@ struct SetPaused: AsyncOperation, ControlOperation {
 
     /// - Returns: the number of requests that are pending.
     /// - Throws: `Problem` with status 503 if the gateway stops.
-    func execute(on target: Void, in network: Network, under permit: Permit) async throws -> Int {
+    func execute(on target: Void, in network: NetworkParts, under permit: Permit) async throws -> Int {
         guard let root = network.control.root else { throw Problems.shuttingDown }
         if isPaused { await root.pause() } else { await root.resume() }
         guard root.state == (isPaused ? .paused : .active) else { throw Problems.shuttingDown }
@@ -31,7 +33,7 @@ struct SetPaused: AsyncOperation, ControlOperation {
 
 /// Reads the coordinator tree.
 struct ReadTree: Operation, ControlOperation {
-    func execute(on target: Void, in network: Network, under permit: Permit) throws -> TreeNode {
+    func execute(on target: Void, in network: NetworkParts, under permit: Permit) throws -> TreeNode {
         guard let root = network.control.root else { throw Problems.shuttingDown }
         return TreeNode(root)
     }
@@ -43,8 +45,8 @@ struct ReloadConfiguration: AsyncOperation, ControlOperation {
 
     /// - Returns: the names of the settings that have changed.
     /// - Throws: `Problem` with status 422 if nothing was changed.
-    func execute(on target: Void, in network: Network, under permit: Permit) async throws -> [String] {
-        do throws(ConfigurationError) {
+    func execute(on target: Void, in network: NetworkParts, under permit: Permit) async throws -> [String] {
+        do throws(InvalidConfiguration) {
             return try await network.control.reload()
         } catch {
             throw Problem(

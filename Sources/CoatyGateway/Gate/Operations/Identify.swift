@@ -1,4 +1,6 @@
+import Access
 import HTTPServer
+import Network
 
 /// Gives a connection an identity, with its own agent.
 struct Identify: AsyncOperation {
@@ -14,13 +16,13 @@ struct Identify: AsyncOperation {
 
     var isAudited: Bool { true }
 
-    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+    func claims(on target: Void, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
         [AccessRequest(verb: .register, pattern: .identity)]
     }
 
     /// - Throws: `Problem` if there are too many identities, the token is unknown, or the identity could not be
     ///   advertised in time.
-    func execute(on target: Void, in network: Network, under permit: Permit) async throws -> ClientIdentity {
+    func execute(on target: Void, in network: NetworkParts, under permit: Permit) async throws -> ClientIdentity {
         let client = ClientIdentities.Client(
             subject: permit.principal.subject,
             takePlace: { try permit.account.take(.identities) },

@@ -1,24 +1,8 @@
+import Access
+import Base
 import Coaty
+import Network
 import ProblemDetails
-
-extension IoNodeRegistry {
-    /// A registered IO node with its lease and its owner, at the time of the lookup.
-    struct Owned: Sendable {
-        let node: LeasedIoNode
-        let lease: Lease
-        let owner: Principal
-
-        func request(_ verb: Verb, _ pattern: AccessPattern, by subject: Principal.Subject) -> AccessRequest {
-            AccessRequest(
-                verb: verb,
-                pattern: pattern,
-                target: .context(WireName(node.context)),
-                objectText: node.json,
-                isOfOthers: owner.subject != subject
-            )
-        }
-    }
-}
 
 /// Registers an IO node.
 struct RegisterIoNode: AsyncOperation {
@@ -30,7 +14,7 @@ struct RegisterIoNode: AsyncOperation {
 
     /// Returns the claims: a node publishes on the external routes of its sources, and receives the values that a
     /// router associates its actors with.
-    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+    func claims(on target: Void, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
         let context = AccessTarget.context(WireName(request.node.name))
         let object = try? AdvertiseEvent.with(object: request.node).payload.json["object"]
         var claims = [AccessRequest(verb: .register, pattern: .nodes, target: context, object: object)]
@@ -47,7 +31,7 @@ struct RegisterIoNode: AsyncOperation {
     ///   creation.
     func execute(
         on target: Void,
-        in network: Network,
+        in network: NetworkParts,
         under permit: Permit
     ) async throws -> (node: LeasedIoNode, lease: Lease) {
         // If another object in the network had the same id, it would be deadvertised together with the node.
@@ -75,12 +59,12 @@ struct ReadIoNodes: Operation {
         .filtered(AccessRequest(verb: .read, pattern: .nodes, target: .anyContext, isOfOthers: true))
     }
 
-    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] { [] }
+    func claims(on target: Void, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] { [] }
 
     /// - Returns: the nodes, and whether there may be others that the client must not see.
     func execute(
         on target: Void,
-        in network: Network,
+        in network: NetworkParts,
         under permit: Permit
     ) -> (nodes: [IoNodeRegistry.Owned], isFiltered: Bool) {
         guard let view = permit.view else { return (network.ioNodes.all, false) }
@@ -100,11 +84,11 @@ struct ReadIoNode: Operation {
     var concealment: AccessRequest? { AccessRequest(verb: .read, pattern: .nodes, target: .anyContext) }
     var unknown: Problem { Problems.notRegistered("IO node") }
 
-    func resolve(in network: Network) -> IoNodeRegistry.Owned? { id.flatMap(network.ioNodes.registered) }
+    func resolve(in network: NetworkParts) -> IoNodeRegistry.Owned? { id.flatMap(network.ioNodes.registered) }
 
     func claims(
         on target: IoNodeRegistry.Owned,
-        in network: Network,
+        in network: NetworkParts,
         by subject: Principal.Subject
     ) -> [AccessRequest] {
         [target.request(.read, .nodes, by: subject)]
@@ -112,7 +96,7 @@ struct ReadIoNode: Operation {
 
     func execute(
         on target: IoNodeRegistry.Owned,
-        in network: Network,
+        in network: NetworkParts,
         under permit: Permit
     ) -> IoNodeRegistry.Owned { target }
 }
@@ -135,7 +119,7 @@ extension IoNodeOperation {
     var unknown: Problem { Problems.notRegistered("IO node") }
     var isNewWork: Bool { false }
 
-    func resolve(in network: Network) -> RegisteredIoNode? {
+    func resolve(in network: NetworkParts) -> RegisteredIoNode? {
         guard let id else { return nil }
         if let node = network.ioNodes.registered(id) { return .here(node) }
         return network.peerNodes?.other(id).map { .there(id, $0.record, gateway: $0.gateway) }
@@ -143,7 +127,7 @@ extension IoNodeOperation {
 
     func claims(
         on target: RegisteredIoNode,
-        in network: Network,
+        in network: NetworkParts,
         by subject: Principal.Subject
     ) -> [AccessRequest] {
         switch target {
@@ -168,7 +152,7 @@ struct RenewIoNode: IoNodeOperation {
     /// Nil keeps the lease's duration.
     let duration: Duration?
 
-    func execute(on target: RegisteredIoNode, in network: Network, under permit: Permit) async throws -> Lease {
+    func execute(on target: RegisteredIoNode, in network: NetworkParts, under permit: Permit) async throws -> Lease {
         let lease =
             switch target {
             case .here(let node): network.ioNodes.renew(node.node, for: duration)
@@ -185,7 +169,7 @@ struct WithdrawIoNode: IoNodeOperation {
 
     var isAudited: Bool { true }
 
-    func execute(on target: RegisteredIoNode, in network: Network, under permit: Permit) async throws {
+    func execute(on target: RegisteredIoNode, in network: NetworkParts, under permit: Permit) async throws {
         let isWithdrawn =
             switch target {
             case .here(let node): await network.ioNodes.withdraw(node.node)

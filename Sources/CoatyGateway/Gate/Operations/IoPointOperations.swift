@@ -1,4 +1,7 @@
+import Access
+import Base
 import Coaty
+import Network
 import ProblemDetails
 
 /// An operation on a registered IO point, which needs a grant for its values in the IO context of its node.
@@ -21,7 +24,7 @@ extension IoPointOperation {
     var concealment: AccessRequest? { AccessRequest(verb: Self.verb, pattern: .iovalue, target: .anyContext) }
     var unknown: Problem { Problems.notRegistered(Self.name) }
 
-    func resolve(in network: Network) -> (point: Point, node: IoNodeRegistry.Owned)? {
+    func resolve(in network: NetworkParts) -> (point: Point, node: IoNodeRegistry.Owned)? {
         guard let id, let point = Self.point(id, in: network.ioNodes), let node = network.ioNodes.owned(ofPoint: id)
         else { return nil }
         return (point, node)
@@ -29,7 +32,7 @@ extension IoPointOperation {
 
     func claims(
         on target: (point: Point, node: IoNodeRegistry.Owned),
-        in network: Network,
+        in network: NetworkParts,
         by subject: Principal.Subject
     ) -> [AccessRequest] {
         [target.node.request(Self.verb, .iovalue, by: subject)]
@@ -49,7 +52,7 @@ struct PublishIoValue: IoPointOperation {
 
     func execute(
         on target: (point: LeasedIoSource, node: IoNodeRegistry.Owned),
-        in network: Network,
+        in network: NetworkParts,
         under permit: Permit
     ) throws -> IoPointState {
         let source = target.point
@@ -74,7 +77,7 @@ struct ReadIoValue: IoPointOperation {
     /// - Returns: nil if no value has been received yet.
     func execute(
         on target: (point: LeasedIoActor, node: IoNodeRegistry.Owned),
-        in network: Network,
+        in network: NetworkParts,
         under permit: Permit
     ) -> ReceivedIoValue? { target.point.latest }
 }

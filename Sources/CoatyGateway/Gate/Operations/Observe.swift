@@ -1,4 +1,7 @@
+import Access
+import Base
 import Coaty
+import Network
 import ProblemDetails
 
 /// Subscribes to events.
@@ -19,7 +22,7 @@ struct Observe: Operation {
 
     var kind: OperationKind { OperationKind(verb: .observe, pattern: observation.pattern) }
 
-    func resolve(in network: Network) -> Target? {
+    func resolve(in network: NetworkParts) -> Target? {
         switch observation {
         case .ioValue(let id):
             network.ioNodes.actor(id) == nil ? nil : network.ioNodes.owned(ofPoint: id).map(Target.node)
@@ -60,7 +63,7 @@ struct Observe: Operation {
         }
     }
 
-    func claims(on target: Target, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+    func claims(on target: Target, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
         func request(_ pattern: AccessPattern, _ target: AccessTarget) -> [AccessRequest] {
             [AccessRequest(verb: .observe, pattern: pattern, target: target)]
         }
@@ -81,7 +84,7 @@ struct Observe: Operation {
     }
 
     /// - Throws: `Problem` if the observation is not possible now.
-    func execute(on target: Target, in network: Network, under permit: Permit) throws -> PermittedObservation {
+    func execute(on target: Target, in network: NetworkParts, under permit: Permit) throws -> PermittedObservation {
         let account = permit.account
         if let problem = network.feeds.refusal(of: observation) {
             if problem.type == Problems.tooManyFeeds.type {
@@ -89,15 +92,15 @@ struct Observe: Operation {
             }
             throw problem
         }
-        var holdings: [any AnyObject & Sendable] = [
-            try account.take(.subscriptions), try account.charge(Self.cost + footprint),
-        ]
-        if let share = try network.accounts.feeds.take(observation, by: account) { holdings.append(share) }
+        var places: [any AnyObject & Sendable] = [try account.take(.subscriptions)]
+        let charge = try account.charge(Self.cost + footprint)
+        if let share = try network.feedShares.take(observation, by: account) { places.append(share) }
         return PermittedObservation(
             observation: observation,
             view: permit.view,
             account: account,
-            holdings: holdings,
+            places: places,
+            charge: charge,
             feeds: network.feeds
         )
     }
@@ -110,15 +113,17 @@ struct PermittedObservation: Sendable {
     let view: AccessView?
     /// The account that is charged for the subscription.
     let account: ClientAccount
-    /// The client's reserved places for the subscription, and its charge.
-    fileprivate let holdings: [any AnyObject & Sendable]
+    /// The client's reserved places for the subscription.
+    fileprivate let places: [any AnyObject & Sendable]
+    fileprivate let charge: any AnyObject & Sendable
     fileprivate let feeds: FeedHub
 
     /// Starts a subscription that was opened for this observation.
     ///
     /// - Returns: a closure that ends the subscription; call it once.
     func start(_ subscription: ClientSubscription) -> @Sendable () -> Void {
-        subscription.hold(holdings)
+        subscription.occupy(places)
+        subscription.hold([charge])
         subscription.charge(account.work)
         return feeds.subscribe(subscription, to: observation, by: account.client)
     }
@@ -144,7 +149,7 @@ extension Observation {
     }
 }
 
-extension Observation.ObjectKind {
+extension ObjectKind {
     fileprivate var target: AccessTarget {
         switch self {
         case .core(let coreType): .coreType(coreType)

@@ -1,5 +1,7 @@
+import Access
 import Coaty
 import HTTPServer
+import Network
 
 /// Publishes a one-way event.
 struct Publish: Operation {
@@ -20,7 +22,7 @@ struct Publish: Operation {
         }
     }
 
-    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+    func claims(on target: Void, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
         switch publication {
         case .advertise(let event): return network.versions(of: event.header, .publish, .advertise, by: subject)
         case .deadvertise(let event):
@@ -42,7 +44,7 @@ struct Publish: Operation {
 
     /// - Throws: `Problem` if the principal has too many objects in the network, or no room for one with a lifetime;
     ///   `CommunicationError`.
-    func execute(on target: Void, in network: Network, under permit: Permit) throws -> PublishOutcome {
+    func execute(on target: Void, in network: NetworkParts, under permit: Permit) throws -> PublishOutcome {
         let manager = identity?.manager ?? network.manager
         let account = permit.account
         let (size, publications) = (publication.size, publication.publications)
@@ -65,17 +67,7 @@ struct Publish: Operation {
     }
 }
 
-/// The outcome of a publication.
-struct PublishOutcome: Sendable {
-    let delivery: Delivery
-    /// False if the client has no room for another object that is advertised again after a reconnect.
-    var hasRoom = true
-
-    /// The JSON members, without braces.
-    var members: String { #""deferred":\#(delivery == .deferred)"# + (hasRoom ? "" : #","kept":false"#) }
-}
-
-extension Network {
+extension NetworkParts {
     /// Returns the requests for publishing or updating an object: both its new and its last known version must be
     /// allowed, so that no client can move an object into the part of the network that a condition covers.
     func versions(

@@ -1,4 +1,7 @@
+import Access
+import Base
 import Coaty
+import Network
 import ProblemDetails
 
 /// Lists the objects currently in the network.
@@ -23,9 +26,9 @@ struct ReadObjects: AsyncOperation {
 
     var admission: AdmissionRule { .filtered(AccessRequest(verb: .read, pattern: .objects, target: .anyObject)) }
 
-    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] { [] }
+    func claims(on target: Void, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] { [] }
 
-    func execute(on target: Void, in network: Network, under permit: Permit) async throws -> Outcome {
+    func execute(on target: Void, in network: NetworkParts, under permit: Permit) async throws -> Outcome {
         let account = permit.account
         let place = try account.take(.queries)
         let content = network.objects.content
@@ -57,13 +60,15 @@ struct ReadObject: Operation {
         Problems.notFound(detail: "No object with this id was advertised or discovered, or it has left the network.")
     }
 
-    func resolve(in network: Network) -> AliveObject? { id.spellings.lazy.compactMap(network.objects.object).first }
+    func resolve(in network: NetworkParts) -> AliveObject? {
+        id.spellings.lazy.compactMap(network.objects.object).first
+    }
 
-    func claims(on target: AliveObject, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+    func claims(on target: AliveObject, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
         [target.request(.read, .objects)]
     }
 
-    func execute(on target: AliveObject, in network: Network, under permit: Permit) -> AliveObject { target }
+    func execute(on target: AliveObject, in network: NetworkParts, under permit: Permit) -> AliveObject { target }
 }
 
 /// Lists the agents of the network.
@@ -86,9 +91,9 @@ struct ReadAgents: AsyncOperation {
 
     var admission: AdmissionRule { .filtered(AccessRequest(verb: .read, pattern: .agents)) }
 
-    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] { [] }
+    func claims(on target: Void, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] { [] }
 
-    func execute(on target: Void, in network: Network, under permit: Permit) async throws -> Outcome {
+    func execute(on target: Void, in network: NetworkParts, under permit: Permit) async throws -> Outcome {
         let account = permit.account
         let place = try account.take(.queries)
         let content = network.objects.content

@@ -1,5 +1,9 @@
+import Access
+import Base
 import Coaty
 import HTTPServer
+import Measurement
+import Network
 
 /// Reads the state of the gateway, and its counters.
 struct ReadStatus: Operation {
@@ -28,11 +32,11 @@ struct ReadStatus: Operation {
         let topClients: [ClientCost]?
     }
 
-    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+    func claims(on target: Void, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
         [AccessRequest(verb: .read, pattern: .status)]
     }
 
-    func execute(on target: Void, in network: Network, under permit: Permit) -> Outcome {
+    func execute(on target: Void, in network: NetworkParts, under permit: Permit) -> Outcome {
         let maySeeClients = permit.allows(AccessRequest(verb: .administer, pattern: .clients))
         return Outcome(
             isPaused: network.control.isPaused,
@@ -64,11 +68,11 @@ struct ReadInfo: Operation {
         let isOnline: Bool
     }
 
-    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+    func claims(on target: Void, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
         [AccessRequest(verb: .read, pattern: .info)]
     }
 
-    func execute(on target: Void, in network: Network, under permit: Permit) -> Outcome {
+    func execute(on target: Void, in network: NetworkParts, under permit: Permit) -> Outcome {
         Outcome(
             identity: Array(network.manager.identityEvent.payload.json["object"]?.bytes ?? []),
             namespace: network.manager.namespace,

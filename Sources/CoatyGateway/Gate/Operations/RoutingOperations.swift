@@ -1,4 +1,7 @@
+import Access
+import Base
 import Coaty
+import Network
 import ProblemDetails
 
 /// Lists the routed IO contexts.
@@ -7,12 +10,12 @@ struct ReadContexts: AsyncOperation {
 
     var admission: AdmissionRule { .filtered(.context(.read, .anyContext)) }
 
-    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] { [] }
+    func claims(on target: Void, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] { [] }
 
     /// - Returns: the contexts, and whether there may be others that the client must not see.
     func execute(
         on target: Void,
-        in network: Network,
+        in network: NetworkParts,
         under permit: Permit
     ) async throws -> (contexts: [RoutingAdmin.Snapshot], isFiltered: Bool) {
         let snapshots = await network.routing.snapshots()
@@ -36,9 +39,9 @@ extension ContextOperation {
     var concealment: AccessRequest? { .context(Self.verb, .anyContext) }
     var unknown: Problem { Problems.unknownContext(id) }
 
-    func resolve(in network: Network) -> WireName? { network.routing.contextName(id) }
+    func resolve(in network: NetworkParts) -> WireName? { network.routing.contextName(id) }
 
-    func claims(on target: WireName, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+    func claims(on target: WireName, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
         [.context(Self.verb, .context(target))]
     }
 }
@@ -50,7 +53,7 @@ struct ReadContext: ContextOperation {
 
     func execute(
         on target: WireName,
-        in network: Network,
+        in network: NetworkParts,
         under permit: Permit
     ) async throws -> RoutingAdmin.Snapshot {
         try await network.routing.snapshot(id)
@@ -72,20 +75,20 @@ struct UpdateContext: AsyncOperation {
     var unknown: Problem { Problems.unknownContext(id) }
 
     /// Returns the known name and the new one. They can differ only if the update will be refused.
-    func resolve(in network: Network) -> [WireName]? {
+    func resolve(in network: NetworkParts) -> [WireName]? {
         var names = network.routing.contextName(id).map { [$0] } ?? []
         if case .put(let context) = change, let name = context["name"]?.string { names.append(WireName(name)) }
         return names
     }
 
-    func claims(on target: [WireName], in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+    func claims(on target: [WireName], in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
         target.isEmpty ? [.context(.route, .anyContext)] : target.map { .context(.route, .context($0)) }
     }
 
     /// - Throws: errors of ``RoutingAdmin/update(_:_:ifMatch:timeout:)``.
     func execute(
         on target: [WireName],
-        in network: Network,
+        in network: NetworkParts,
         under permit: Permit
     ) async throws -> (context: JSONView, changes: IoAssociationChanges?) {
         try await network.routing.update(id, change, ifMatch: ifMatch, timeout: timeout)
@@ -98,7 +101,7 @@ struct ReadRules: ContextOperation {
     let id: CoatyUUID
 
     /// - Returns: the JSON text.
-    func execute(on target: WireName, in network: Network, under permit: Permit) async throws -> [UInt8] {
+    func execute(on target: WireName, in network: NetworkParts, under permit: Permit) async throws -> [UInt8] {
         try await network.routing.rules(id)
     }
 }
@@ -114,7 +117,7 @@ struct ReplaceRules: ContextOperation {
 
     func execute(
         on target: WireName,
-        in network: Network,
+        in network: NetworkParts,
         under permit: Permit
     ) async throws -> (text: [UInt8], changes: IoAssociationChanges) {
         try await network.routing.replaceRules(id, rules, ifMatch: ifMatch)
@@ -129,7 +132,9 @@ struct EvaluateRules: ContextOperation {
     let context: JSONView?
     let rules: [IoAssociationRule]?
 
-    func execute(on target: WireName, in network: Network, under permit: Permit) async throws -> IoAssociationChanges {
+    func execute(on target: WireName, in network: NetworkParts, under permit: Permit) async throws
+        -> IoAssociationChanges
+    {
         do {
             return try await network.routing.evaluate(id, context: context, rules: rules)
         } catch PayloadError.invalid(let pointer, let reason) {
@@ -147,7 +152,7 @@ struct ExplainAssociation: ContextOperation {
 
     func execute(
         on target: WireName,
-        in network: Network,
+        in network: NetworkParts,
         under permit: Permit
     ) async throws -> IoAssociationExplanation {
         try await network.routing.explain(id, source: source, actor: actor)

@@ -1,5 +1,8 @@
+import Access
+import Base
 import Coaty
 import HTTPServer
+import Network
 import Synchronization
 
 /// Publishes a request event, whose responses follow.
@@ -18,7 +21,7 @@ struct SendRequest: Operation {
 
     var payload: Payload? { request.payload }
 
-    func claims(on target: Void, in network: Network, by subject: Principal.Subject) -> [AccessRequest] {
+    func claims(on target: Void, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
         switch request {
         case .discover, .query: return AccessRequest.types(.request, request.pattern, in: request.payload)
         case .update(let event): return network.versions(of: event.header, .request, .update, by: subject)
@@ -28,7 +31,7 @@ struct SendRequest: Operation {
 
     /// - Throws: `Problem` if the client has reached its limit of requests, memory or the outbox; `CommunicationError`
     ///   if the gateway is offline: a client must not wait until the broker is available.
-    func execute(on target: Void, in network: Network, under permit: Permit) throws -> PermittedRequest {
+    func execute(on target: Void, in network: NetworkParts, under permit: Permit) throws -> PermittedRequest {
         let manager = identity?.manager ?? network.manager
         guard manager.isConnected else {
             network.requestCount.countOne()
@@ -70,7 +73,7 @@ struct PermittedRequest: Sendable {
     fileprivate let charge: Charge
     fileprivate let outbox: OutboxPlace
     fileprivate let manager: CommunicationManager
-    fileprivate let network: Network
+    fileprivate let network: NetworkParts
 
     /// Publishes the request and passes its responses to the sink until it ends. Call it only once: the place in the
     /// outbox is for one publication.

@@ -1,3 +1,5 @@
+import Access
+import Base
 import HTTPServer
 
 /// `/v1/admin`: administration of the running gateway.

@@ -1,3 +1,4 @@
+import Base
 import HTTPServer
 
 /// `/v1/admin/connections`: lists the open connections of clients, and ends one.

@@ -1,3 +1,4 @@
+import Base
 import Coordination
 
 /// Controls of the whole gateway for its operator. The gate passes it to operations.
@@ -7,7 +8,8 @@ struct GatewayControl: Sendable {
     /// Whether the gateway refuses new work.
     var isPaused: Bool { root?.state == .paused }
     /// Reads the settings again and applies them. Returns the names of the settings that have changed.
-    var reload: @Sendable () async throws(ConfigurationError) -> [String] = { () async throws(ConfigurationError) in []
+    var reload: @Sendable () async throws(InvalidConfiguration) -> [String] = { () async throws(InvalidConfiguration) in
+        []
     }
 }
 

@@ -1,5 +1,8 @@
+import Access
+import Base
 import Coaty
 import Logging
+import Network
 import Synchronization
 
 /// A change that is ready to be applied, and can no longer fail.
@@ -19,12 +22,12 @@ extension GatewaySettings {
 
     /// Checks that a reload can apply the settings.
     ///
-    /// - Throws: ``ConfigurationError`` that names all settings that need a restart.
-    func checkReload(from others: GatewaySettings) throws(ConfigurationError) {
+    /// - Throws: ``InvalidConfiguration`` that names all settings that need a restart.
+    func checkReload(from others: GatewaySettings) throws(InvalidConfiguration) {
         var names = changes(from: others).filter { !$0.isReloadable }.map(\.name)
         if routing.contextTexts != others.routing.contextTexts { names.append("routing.contexts") }
         guard !names.isEmpty else { return }
-        throw ConfigurationError(
+        throw InvalidConfiguration(
             description: "reload not supported for \(names.joined(separator: ", ")): restart the gateway"
         )
     }
@@ -64,7 +67,7 @@ private actor ReloadQueue {
 /// All steps that can fail are performed before anything changes. A part of the gateway that can apply new settings
 /// adds one element to ``prepare(_:from:)``.
 final class Reloader: Sendable {
-    typealias Read = @Sendable () throws(ConfigurationError) -> GatewaySettings
+    typealias Read = @Sendable () throws(InvalidConfiguration) -> GatewaySettings
 
     /// The parts of the gateway to which settings are applied.
     struct Parts: Sendable {
@@ -99,10 +102,10 @@ final class Reloader: Sendable {
     /// Reads the settings and applies them. A second call waits for the first, and then reads the settings again.
     ///
     /// - Returns: the names of the settings that have changed.
-    /// - Throws: ``ConfigurationError``; then nothing has changed.
-    func reload() async throws(ConfigurationError) -> [String] {
-        let result = await queue.run { [self] () -> Result<[String], ConfigurationError> in
-            do throws(ConfigurationError) {
+    /// - Throws: ``InvalidConfiguration``; then nothing has changed.
+    func reload() async throws(InvalidConfiguration) -> [String] {
+        let result = await queue.run { [self] () -> Result<[String], InvalidConfiguration> in
+            do throws(InvalidConfiguration) {
                 return .success(try await reloadNow())
             } catch {
                 logger.error("the configuration was not reloaded", metadata: ["error": "\(error)"])
@@ -112,8 +115,8 @@ final class Reloader: Sendable {
         return try result.get()
     }
 
-    private func reloadNow() async throws(ConfigurationError) -> [String] {
-        guard !parts.isStopping() else { throw ConfigurationError(description: "the gateway stops") }
+    private func reloadNow() async throws(InvalidConfiguration) -> [String] {
+        guard !parts.isStopping() else { throw InvalidConfiguration(description: "the gateway stops") }
         let settings = try read()
         let current = inForce.withLock(\.self)
         try settings.checkReload(from: current)
@@ -139,7 +142,7 @@ final class Reloader: Sendable {
     private func prepare(
         _ settings: GatewaySettings,
         from current: GatewaySettings
-    ) async throws(ConfigurationError) -> [PreparedChange] {
+    ) async throws(InvalidConfiguration) -> [PreparedChange] {
         let changed = Set(settings.changes(from: current).map(\.name))
         return [
             try await access(settings, from: current, changed), try certificates(),
@@ -157,13 +160,13 @@ final class Reloader: Sendable {
 
     /// Prepares the change of certificates. The TLS files are always loaded again. A certificate that is not yet valid
     /// must not delay other changes: the store loads it when it becomes valid, and has logged this.
-    private func certificates() throws(ConfigurationError) -> PreparedChange {
+    private func certificates() throws(InvalidConfiguration) -> PreparedChange {
         guard let certificates = parts.certificates else { return PreparedChange(names: []) {} }
         do throws(CertificateError) {
             let context = try certificates.prepare()
             return PreparedChange(names: []) { certificates.commit(context) }
         } catch {
-            guard error.isEarly else { throw ConfigurationError(description: error.description) }
+            guard error.isEarly else { throw InvalidConfiguration(description: error.description) }
             return PreparedChange(names: []) {}
         }
     }
@@ -174,11 +177,11 @@ final class Reloader: Sendable {
         _ settings: GatewaySettings,
         from current: GatewaySettings,
         _ changed: Set<String>
-    ) async throws(ConfigurationError) -> PreparedChange {
+    ) async throws(InvalidConfiguration) -> PreparedChange {
         let access = parts.access
         let mode = try AccessMode(settings) { parts.generatedToken ?? RandomSecret.token() }
         if case .open = mode, !access.policy.isOpen {
-            throw ConfigurationError(description: "access: is missing; only a restart can open the gateway")
+            throw InvalidConfiguration(description: "access: is missing; only a restart can open the gateway")
         }
         let (verifier, useKeys) = try await parts.keys.prepare(
             mode.jwt,
@@ -198,12 +201,12 @@ final class Reloader: Sendable {
     }
 
     /// Checks that the rules of contexts can be evaluated for the current IO nodes.
-    private func check(_ contexts: [HostedContext]) async throws(ConfigurationError) {
+    private func check(_ contexts: [HostedContext]) async throws(InvalidConfiguration) {
         for context in contexts {
             do {
                 _ = try await parts.routing.evaluate(context.objectId, context: nil, rules: context.rules)
             } catch {
-                throw ConfigurationError(description: "routing: the rules of \(context.name) can't be used: \(error)")
+                throw InvalidConfiguration(description: "routing: the rules of \(context.name) can't be used: \(error)")
             }
         }
     }

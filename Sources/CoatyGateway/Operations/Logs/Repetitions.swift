@@ -1,3 +1,4 @@
+import Access
 import Logging
 
 /// Decides which messages are written: those that repeat within an interval are counted instead.

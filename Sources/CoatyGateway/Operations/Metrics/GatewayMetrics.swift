@@ -1,5 +1,9 @@
+import Access
+import Base
+import Cluster
 import Coaty
 import HTTPServer
+import Network
 import WebSocketServer
 
 /// The sources of the gateway's metrics. docs/metrics.md describes each.
@@ -119,7 +123,7 @@ extension Metrics {
     }
 
     /// Adds the counters of the parts of the gateway that act in the network.
-    func add(_ network: Network) {
+    func add(_ network: NetworkParts) {
         add { [control = network.control] text in
             text.gauge("paused", "1 if the gateway is paused, and accepts no new work.", control.isPaused ? 1 : 0)
         }

@@ -1,4 +1,4 @@
-import HTTPServer
+import Measurement
 
 /// Writes metrics in the text format of Prometheus, version 0.0.4.
 ///

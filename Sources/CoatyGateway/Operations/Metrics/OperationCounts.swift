@@ -1,3 +1,4 @@
+import Access
 import ProblemDetails
 import Synchronization
 

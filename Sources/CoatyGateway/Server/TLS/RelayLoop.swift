@@ -1,3 +1,4 @@
+import Base
 import CEpoll
 import Glibc
 import Synchronization

@@ -1,3 +1,4 @@
+import Access
 import CEpoll
 import COpenSSL
 import Glibc

@@ -30,8 +30,16 @@ import Testing
         withExtendedLifetime(setup) {}
     }
 
-    @Test func validCertificatesGiveNoError() async throws {
-        let setup = try FailureCase.secured("broker", client: ("client.pem", "client.key"), demandsCertificate: true)
+    /// The host 127.1 is an address for the system, but not for OpenSSL.
+    @Test(arguments: [("127.0.0.1", "broker"), ("127.0.0.1", "127.0.0.1"), ("127.1", "broker"), ("::1", "::1")])
+    func validCertificatesGiveNoError(host: String, certificate: String) async throws {
+        var setup = try FailureCase.secured(
+            certificate,
+            listener: host == "::1" ? host : nil,
+            client: ("client.pem", "client.key"),
+            demandsCertificate: true
+        )
+        setup.options.host = host
         let agent = try agent(setup.options)
         agent.start()
         try await eventually("the agent is online", details: { "\(agent.connectionError?.message ?? "")" }) {

@@ -49,16 +49,19 @@ extension FailureCase {
     ///
     /// - Parameters:
     ///   - certificate: the name of the broker's certificate.
+    ///   - listener: an address where the broker listens with TLS, instead of 127.0.0.1.
     ///   - authority: the file of the authority that the agent trusts; nil for those of the system.
     ///   - client: the files of the agent's certificate and private key.
     ///   - demandsCertificate: whether the broker requires a client certificate.
     static func secured(
         _ certificate: String,
+        listener: String? = nil,
         authority: String? = "ca.pem",
         client: (certificate: String, key: String)? = nil,
         demandsCertificate: Bool = false
     ) throws -> Setup {
         let broker = try BrokerProcess(extraConfiguration: [
+            listener.map { "listener %p \($0)" } ?? "",
             "cafile \(Bench.certificate("ca.pem"))",
             "certfile \(Bench.certificate("\(certificate).pem"))",
             "keyfile \(Bench.certificate("\(certificate).key"))",

@@ -1,6 +1,8 @@
 import Coaty
 import TestSupport
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 /// A request, with its parts as plain texts for the reference.

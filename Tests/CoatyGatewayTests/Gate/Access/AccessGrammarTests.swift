@@ -2,6 +2,8 @@ import Coaty
 import TestSupport
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 /// Errors in the configuration of access, and their locations.

@@ -4,6 +4,8 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 /// Access if no access is configured.
@@ -66,8 +68,8 @@ import Testing
         #expect(!found.description.contains("0123"))
     }
 
-    private func error(_ flags: [String: String], _ environment: [String: String]) -> CoatyGateway.ConfigurationError? {
-        do throws(CoatyGateway.ConfigurationError) {
+    private func error(_ flags: [String: String], _ environment: [String: String]) -> InvalidConfiguration? {
+        do throws(InvalidConfiguration) {
             _ = try GatewaySettings(flags: flags, environment: environment, file: nil)
             return nil
         } catch {

@@ -1,6 +1,8 @@
 import Coaty
 import CoatyMQTT
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 extension JSONView {
@@ -47,10 +49,6 @@ extension Policy {
 extension AccessDecision {
     var isAllowed: Bool {
         if case .allowed = self { true } else { false }
-    }
-
-    var denial: Denial? {
-        if case .denied(let denial) = self { denial } else { nil }
     }
 }
 

@@ -3,6 +3,8 @@ import Logging
 import TestSupport
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 /// The audit log: one line for each denial and administrative operation.
@@ -61,7 +63,7 @@ import Testing
     }
 
     @Test func unusableFileIsAnError() {
-        #expect(throws: CoatyGateway.ConfigurationError.self) {
+        #expect(throws: InvalidConfiguration.self) {
             try AuditLog(.file("/nowhere/audit.log"), logger: Logger(label: "test"))
         }
     }

@@ -1,6 +1,8 @@
 import TestSupport
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 @Suite(.exclusive) struct FailedAttemptsTests {

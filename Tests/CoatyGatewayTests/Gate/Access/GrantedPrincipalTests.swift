@@ -5,6 +5,8 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 /// Principals that are not listed in the configuration.

@@ -3,6 +3,8 @@ import TestSupport
 import Testing
 import Yams
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 /// The grant that a denial suggests: it allows the denied request, and nothing else.

@@ -2,6 +2,8 @@ import Coaty
 import TestSupport
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 /// The names that an entry of a grant covers.

@@ -3,6 +3,8 @@ import CoatyMQTT
 import TestSupport
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 /// Tokens, subjects, and permissions that a reload keeps.

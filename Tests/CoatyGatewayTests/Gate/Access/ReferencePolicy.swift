@@ -1,6 +1,8 @@
 import Coaty
 import Foundation
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 /// A naive evaluation of grants, written from their specification in at most 60 lines.

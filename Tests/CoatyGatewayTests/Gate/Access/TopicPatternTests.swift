@@ -2,6 +2,8 @@ import CoatyMQTT
 import TestSupport
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 /// The topics and topic filters that a filter of a grant covers.

@@ -5,6 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import Base
 @testable import CoatyGateway
 
 /// A relay, and the connections that it has passed to the server.

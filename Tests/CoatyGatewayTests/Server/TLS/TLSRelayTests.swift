@@ -5,6 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import Access
 @testable import CoatyGateway
 
 /// The relay between a TLS client and a server that the test implements.

@@ -2,6 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
+@testable import Access
 @testable import CoatyGateway
 
 /// Rotation of the keys for session tickets.

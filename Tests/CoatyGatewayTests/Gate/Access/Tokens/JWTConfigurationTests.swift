@@ -3,6 +3,8 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 @Suite(.exclusive) struct JWTConfigurationTests {
@@ -78,7 +80,7 @@ import Testing
                 keys: http://idp.example/jwks
             """
         try yaml.write(toFile: path, atomically: false, encoding: .utf8)
-        let error = #expect(throws: CoatyGateway.ConfigurationError.self) {
+        let error = #expect(throws: InvalidConfiguration.self) {
             try GatewaySettings(flags: [:], environment: [:], file: path)
         }
         #expect(

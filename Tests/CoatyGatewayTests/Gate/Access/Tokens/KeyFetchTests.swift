@@ -2,6 +2,8 @@ import ProblemDetails
 import TestSupport
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 @Suite(.exclusive) struct KeyFetchTests {

@@ -4,6 +4,8 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 @Suite(.exclusive) struct KeySetTests {

@@ -3,6 +3,8 @@ import Logging
 import TestSupport
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 /// Changing keys at a URL. No thread loads them; the test does.

@@ -2,6 +2,8 @@ import COpenSSL
 import Foundation
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 /// A private key or a secret that signs tokens like an identity provider: with OpenSSL, whatever algorithm the header

@@ -5,6 +5,8 @@ import Logging
 import TestSupport
 import Testing
 
+@testable import Access
+@testable import Base
 @testable import CoatyGateway
 
 /// Valid and invalid tokens of an identity provider.
@@ -303,7 +305,7 @@ import Testing
         )
         // A bad file is not applied.
         try write(Array("{}".utf8))
-        #expect(throws: CoatyGateway.ConfigurationError.self) { try store.reload() }
+        #expect(throws: InvalidConfiguration.self) { try store.reload() }
         _ = try verifier.authenticate(try next.token(try Self.claims(["jti": "2"])), at: Self.now)
     }
 
