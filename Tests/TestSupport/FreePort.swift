@@ -1,26 +1,48 @@
 import Glibc
 
-/// Finds TCP ports without a listener.
+/// Finds TCP ports without a listener, for servers that cannot bind port 0 themselves.
 public enum FreePort {
-    /// Returns a TCP port of 127.0.0.1 that was free a moment ago.
+    // Below the ports that Linux gives to outgoing connections and to sockets that bind port 0.
+    private static let range = UInt16(10_000)..<32_768
+
+    /// Returns a TCP port of 127.0.0.1 without a listener. It is the caller's until its process ends: no other test gets
+    /// it, also while a server is restarted on it.
     ///
-    /// Another process may take it before the caller does. Let servers bind port 0 themselves if they can.
-    ///
-    /// - Throws: ``TestSupportError`` if the system provides no port.
-    /// - Throws: ``TestSupportError`` if the system gives none.
+    /// - Throws: ``TestSupportError`` if no port is free.
     public static func tcp() throws -> UInt16 {
+        for port in range.shuffled() where try reserve(port) {
+            if try isFree(port) { return port }
+        }
+        throw TestSupportError("no TCP port is free")
+    }
+
+    /// Reserves a port among all test processes, by a name that the kernel frees when this process ends.
+    private static func reserve(_ port: UInt16) throws -> Bool {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw TestSupportError("socket: errno \(errno)") }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        // A name in the abstract namespace begins with a zero byte.
+        let name = Array("\0coaty-test-port-\(port)".utf8)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
+        let length = socklen_t(MemoryLayout<sa_family_t>.size + name.count)
+        let isReserved = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, length) == 0 }
+        }
+        if !isReserved { close(descriptor) }
+        return isReserved
+    }
+
+    private static func isFree(_ port: UInt16) throws -> Bool {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw TestSupportError("socket: errno \(errno)") }
         defer { close(descriptor) }
-        var address = loopback(port: 0)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let result = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                bind(descriptor, generic, length) == 0 ? getsockname(descriptor, generic, &length) : -1
+        var address = loopback(port: port)
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
             }
         }
-        guard result == 0 else { throw TestSupportError("bind: errno \(errno)") }
-        return UInt16(bigEndian: address.sin_port)
     }
 
     static func loopback(port: UInt16) -> sockaddr_in {

@@ -48,6 +48,7 @@ import TestSupport
             try await scene.untilDelivered()
             #expect(listed == [source])
             #expect(directory.entry(id)?.router == nil)
+            try await scene.untilConfirmationRuns()
             scene.advertise(id)
             // The router may publish its associations again.
             scene.associate(source, actor)

@@ -65,6 +65,11 @@ final class DirectoryScene: Sendable {
         try await untilTrue("the directory asks again") { question != before }
     }
 
+    /// Waits until the directory has begun to wait for a confirmation. What is confirmed before is not waited for.
+    func untilConfirmationRuns() async throws {
+        try await untilTrue("the confirmation time runs") { clock.sleepers > 0 }
+    }
+
     /// Advances the clock by the confirmation time.
     ///
     /// - Parameter isAwaited: whether the directory has something to confirm.
@@ -73,7 +78,7 @@ final class DirectoryScene: Sendable {
             try await untilDelivered()
             return clock.advance(by: ContextDirectory.confirmationTime)
         }
-        try await untilTrue("the confirmation time runs") { clock.sleepers > 0 }
+        try await untilConfirmationRuns()
         clock.advance(by: ContextDirectory.confirmationTime)
         try await untilTrue("the confirmation time has passed") { clock.sleepers == 0 }
     }
