@@ -35,6 +35,44 @@ extension CommunicationManager {
         keeping: (any PublicationHolder)?,
         isKept: Bool
     ) throws(CommunicationError) -> Delivery {
+        try session.publish(advertisement(event, keeping: keeping, isKept: isKept), holding: holding)
+    }
+
+    /// Publishes an update that this agent makes itself, for those who observe it, and advertises the updated object:
+    /// both or nothing.
+    ///
+    /// - Parameters:
+    ///   - holding: released when the events are written or given up.
+    ///   - correlationId: the id of the update.
+    /// - Returns: the update to complete.
+    /// - Throws: ``CommunicationError`` or ``PayloadError``
+    func publish(
+        _ update: UpdateEvent,
+        as correlationId: CoatyUUID,
+        advertising event: AdvertiseEvent,
+        holding: (any PublicationHolder)?
+    ) throws -> UpdateEvent {
+        let updates = update.names.map { name in
+            publication(.update, name: name, correlationId: correlationId, update.payload)
+        }
+        let address = EventAddress(
+            .update,
+            name: update.names.first ?? nil,
+            namespace: namespace,
+            sourceId: identityId,
+            correlationId: correlationId
+        )
+        let published = try UpdateEvent(payload: update.payload, address: address).answered(by: self)
+        let isKept = parent(ofShared: event.header) != nil
+        _ = try session.publish(updates + advertisement(event, keeping: nil, isKept: isKept), holding: holding)
+        return published
+    }
+
+    private func advertisement(
+        _ event: AdvertiseEvent,
+        keeping: (any PublicationHolder)?,
+        isKept: Bool
+    ) -> [Publication] {
         let header = event.header
         if isKept { session.sharesObjects.store(true, ordering: .relaxed) }
         var publications: [Publication] = []
@@ -49,7 +87,7 @@ extension CommunicationManager {
             publication.keeping = keeping
             publications.append(publication)
         }
-        return try session.publish(publications, holding: holding)
+        return publications
     }
 
     /// No longer advertises objects again that another agent has deadvertised, nor their children.

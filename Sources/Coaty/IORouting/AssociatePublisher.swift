@@ -31,6 +31,8 @@ actor AssociatePublisher {
     private var queue = AssociateQueue()
     private var missed = MissedDissolutions()
     private var room: Subscription?
+    /// The online period that the router has joined; nil if none.
+    private var period: Int?
     /// Finished when the queue is empty, or the connection is lost.
     private var untilEmpty: AsyncStream<Void>.Continuation?
 
@@ -93,7 +95,7 @@ actor AssociatePublisher {
     /// Waits until everything is published, the connection is lost, or ``leavingTime`` has passed.
     func finish() async {
         // Publications that are queued without a connection are discarded when the agent leaves.
-        guard communicationManager.isConnected else { return }
+        guard isOnline else { return }
         await drain()
         guard !queue.isEmpty else { return }
         let (emptied, continuation) = AsyncStream.makeStream(of: Void.self)
@@ -119,8 +121,18 @@ actor AssociatePublisher {
         room = nil
     }
 
-    /// Publishes from the queue until it is empty or the outbox has no space.
+    /// Publishes what was queued before the router has joined an online period.
+    func resume(in period: Int) async {
+        self.period = period
+        await drain()
+    }
+
+    private var isOnline: Bool { period != nil && period == communicationManager.onlinePeriod }
+
+    /// Publishes from the queue until it is empty or the outbox has no space. Until the router has joined the online
+    /// period, the queue keeps the last state of each pair.
     private func drain() async {
+        guard isOnline else { return }
         var missing: Room?
         while !queue.isEmpty, missing == nil {
             var left = Self.batchSize

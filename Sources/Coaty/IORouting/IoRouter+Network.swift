@@ -58,26 +58,21 @@ extension IoRouter {
     private func apply(_ inbox: IoRouterInbox) async {
         await jobs.add { [self] in
             let content = inbox.take()
-            if let period = content.onlinePeriod, session?.inbox === inbox { joined(period, inbox) }
+            if let period = content.onlinePeriod, session?.inbox === inbox { await joined(period, inbox) }
             for (id, change) in content.nodes where session?.inbox === inbox { await take(id, change) }
             for event in content.updates where session?.inbox === inbox { await update(event) }
         }.value
     }
 
-    private func joined(_ period: Int, _ inbox: IoRouterInbox) {
+    private func joined(_ period: Int, _ inbox: IoRouterInbox) async {
         // Agents may have left unnoticed while this one was offline.
         unconfirmed = Set(table.nodes.map(\.id))
+        session?.period = period
         session?.others.join(period)
         discover(inbox)
-        do {
-            // After a reconnect, the communication manager advertises it again.
-            if session?.hasAdvertised == false, !isSilent, let ioContext {
-                try communicationManager.publishAdvertise(.with(object: ioContext))
-                session?.hasAdvertised = true
-            }
-        } catch {
-            container.logger.error("an IO context could not be advertised", metadata: ["error": "\(error)"])
-        }
+        // After a reconnect, the communication manager advertises the context again, unless it was changed meanwhile.
+        await publishIoContext()
+        await publisher?.resume(in: period)
         confirmation?.cancel()
         guard !unconfirmed.isEmpty else { return }
         confirmation = Deadline(after: Self.confirmationTime, on: confirmationClock) { [weak self] in
@@ -147,38 +142,6 @@ extension IoRouter {
             try await change { table, _ in try await table.remove(id, verdicts) }
         } catch {
             // The communication manager stopped.
-        }
-    }
-
-    private func update(_ event: UpdateEvent) async {
-        guard !isSilent else { return }
-        do {
-            // Nodes and routers identify a context by its name. With another name, it would be another context.
-            guard let updated = try event.data.object as? IoContext, let previous = ioContext,
-                WireName(updated.name) == WireName(previous.name)
-            else { return note("an update would make another IO context") }
-            guard shouldUpdateIoContext(by: event) else { return }
-            guard let publisher, await publisher.hasRoomForAction else { return note("too many updates are queued") }
-            let previousJSON = ioContextJSON
-            updated.parentObjectId = container.identity.objectId
-            // First, because a full outbox refuses it: in that case nothing has changed.
-            try communicationManager.publishAdvertise(.with(object: updated))
-            try adopt(updated)
-            guard let changes = await evaluate(where: touchedKinds(by: ioContextJSON, from: previousJSON)) else {
-                // The communication manager stopped.
-                return
-            }
-            onIoContextUpdated(by: event, from: previous, changes: changes)
-            let complete = try CompleteEvent.with(object: updated)
-            await publisher.append { [logger = container.logger] in
-                do {
-                    try event.complete(complete)
-                } catch {
-                    logger.warning("an update could not be completed", metadata: ["error": "\(error)"])
-                }
-            }
-        } catch {
-            container.logger.warning("an update was not made", metadata: ["error": "\(error)"])
         }
     }
 }

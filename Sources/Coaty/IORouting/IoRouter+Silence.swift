@@ -15,7 +15,7 @@ extension RuleBasedIoRouter {
             do {
                 try adopt(ioContext)
                 try communicationManager.publishAdvertise(.with(object: ioContext))
-                session?.hasAdvertised = true
+                session?.unpublished = nil
             } catch {
                 container.logger.error("an IO context could not be advertised", metadata: ["error": "\(error)"])
             }
@@ -41,7 +41,7 @@ extension RuleBasedIoRouter {
             if publishing { await publisher?.finish() }
             isSilent = true
             session?.answer.event = nil
-            session?.hasAdvertised = false
+            session?.unpublished = .context
             if let ioContext { communicationManager.forget(replaced: ioContext.objectId) }
             await publisher?.discard()
         }.value

@@ -76,8 +76,24 @@ open class IoRouter: Controller {
         let inbox: IoRouterInbox
         let others: OtherIoRouters
         let answer: IoContextAnswer
-        var hasAdvertised = false
+        /// What other agents do not yet know of the context; nil if they know it as it is.
+        var unpublished: Unpublished? = .context
+        /// The online period that the router has joined; nil if none.
+        var period: Int?
+        /// Waits for room for what is unpublished.
+        var room: Subscription?
+
+        /// What is to be published when the router joins an online period.
+        enum Unpublished {
+            /// The context.
+            case context
+            /// The context, as it was updated by a call.
+            case update
+        }
     }
+
+    /// Whether changes are published now; otherwise when the router joins the next online period.
+    package var publishesNow: Bool { session?.period != nil && session?.period == communicationManager.onlinePeriod }
 
     // MARK: - For subclasses
 

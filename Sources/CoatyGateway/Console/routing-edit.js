@@ -177,7 +177,8 @@ export class ContextEditor {
       const isWhole = draft.saved({ context: json.context, version: headers.get("etag") })
       if (!isShown) return this.#app.toast(`“${line(json.context.name, 60)}” is saved.`)
       if (isWhole) this.#show()
-      const since = isWhole ? "" : " What you have typed since then is not saved."
+      const since = (json.deferred ? " Other agents get it when the broker is back." : "")
+        + (isWhole ? "" : " What you have typed since then is not saved.")
       const changes = json.associations
       if (changes) this.#showChanges("Saved", ["added", "removed", "changed"], changes, since)
       else this.#say("info", `Saved. Its router has accepted it, and publishes the associations that change.${since}`)

@@ -59,11 +59,13 @@ struct ContextsResource: Sendable {
             try body.checkValues()
             let operation = UpdateContext(id: id, change: change(body), ifMatch: ifMatch, timeout: timeout)
             return .awaiting { [gate] in
-                let (context, changes) = try await gate.perform(operation, by: principal)
-                var json = Array(#"{"context":"#.utf8) + context.bytes
-                if let changes { json += Array(#","associations":"#.utf8) + (try PayloadCoder.encode(changes)).utf8 }
-                json.append(UInt8(ascii: "}"))
-                return .json(json, version: EntityTag(context))
+                let updated = try await gate.perform(operation, by: principal)
+                var json = Array(#"{"context":"#.utf8) + updated.context.bytes
+                if let changes = updated.changes {
+                    json += Array(#","associations":"#.utf8) + (try PayloadCoder.encode(changes)).utf8
+                }
+                json += #","deferred":\#(updated.isDeferred)}"#.utf8
+                return .json(json, version: EntityTag(updated.context))
             }
         } catch {
             return .response(Problems.of(error).response())

@@ -71,8 +71,6 @@ extension Problems {
         switch failure {
         case .notFound(let detail):
             notFound(detail: detail)
-        case .conflict:
-            conflict("Other clients update the context at the same time. Nothing was changed; try again.")
         case .preconditionFailed(let version):
             Problem(
                 type: typePrefix + "precondition-failed",

@@ -25,12 +25,11 @@ struct RulesResource: Sendable {
                 guard let list = body["rules"] else { throw .invalid(pointer: "/rules", reason: "missing") }
                 let operation = ReplaceRules(id: id, rules: try IoAssociationRule.rules(list), ifMatch: ifMatch)
                 return {
-                    let (text, changes) = try await gate.perform(operation, by: principal)
-                    return .json(
-                        Array(#"{"rules":"#.utf8) + text + #","associations":"#.utf8
-                            + (try PayloadCoder.encode(changes)).utf8 + "}".utf8,
-                        version: EntityTag(text)
-                    )
+                    let replaced = try await gate.perform(operation, by: principal)
+                    var json = Array(#"{"rules":"#.utf8) + replaced.text
+                    json += #","associations":\#(try PayloadCoder.encode(replaced.changes))"#.utf8
+                    json += #","deferred":\#(replaced.isDeferred)}"#.utf8
+                    return .json(json, version: EntityTag(replaced.text))
                 }
             }
         }

@@ -4,15 +4,6 @@ import Logging
 
 /// The router of a context that the gateway hosts.
 package final class HostedRouter: RuleBasedIoRouter {
-    /// An Update event of the gateway that is not yet received.
-    struct Expected {
-        let payload: [UInt8]
-        /// The version that it must be applied to; nil if it may replace any version.
-        let base: EntityTag?
-        /// Called if the version is a different one by then.
-        let onRefused: @Sendable () -> Void
-    }
-
     /// The feed for associations, and the store for changes.
     package struct Surroundings {
         let feed: RoutingFeed
@@ -27,10 +18,7 @@ package final class HostedRouter: RuleBasedIoRouter {
         }
     }
 
-    private var expected: Expected?
-    /// The changes that the expected Update event has made; nil before it was applied.
-    private(set) var changes: IoAssociationChanges?
-    /// Stores the context after the latest Update event.
+    /// Stores the context after the latest update.
     private(set) var keeping: Task<Void, any Error>?
     private var surroundings: Surroundings?
     /// Called with the duration of each change, including decisions.
@@ -56,23 +44,11 @@ package final class HostedRouter: RuleBasedIoRouter {
 
     package override func onEvaluated(duration: Duration) { evaluationHandler?(duration) }
 
-    package override func shouldUpdateIoContext(by event: UpdateEvent) -> Bool {
-        guard let expected, isExpected(event), let base = expected.base, base != ioContextJSON.map(EntityTag.init)
-        else { return true }
-        self.expected = nil
-        expected.onRefused()
-        return false
-    }
-
     package override func onIoContextUpdated(
         by event: UpdateEvent,
         from previous: IoContext,
         changes: IoAssociationChanges
     ) {
-        if isExpected(event) {
-            self.changes = changes
-            expected = nil
-        }
         _ = changeHandler?()
         do {
             keeping = try keep()
@@ -87,16 +63,6 @@ package final class HostedRouter: RuleBasedIoRouter {
                 container.logger.error("a change of an IO context was not stored", metadata: ["error": "\(error)"])
             }
         }
-    }
-
-    private func isExpected(_ event: UpdateEvent) -> Bool {
-        event.sourceId == communicationManager.identityId && event.payload.bytes == expected?.payload
-    }
-
-    /// Expects an Update event of the gateway.
-    func expect(_ update: Expected) {
-        expected = update
-        changes = nil
     }
 
     /// Stores the current context and its rules, in the order of the calls.

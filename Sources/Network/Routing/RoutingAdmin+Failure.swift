@@ -5,8 +5,6 @@ extension RoutingAdmin {
     /// The reason why an operation is not performed.
     package enum Failure: Error {
         case notFound(String)
-        /// Nothing was changed.
-        case conflict
         case preconditionFailed(EntityTag?)
         /// No router has answered within the given number of milliseconds.
         case noAnswer(Int)
@@ -24,6 +22,25 @@ extension RoutingAdmin {
     /// The reason why reloaded rules are not in effect: the gateway that speaks has not adopted them.
     package struct NotAdopted: Error {
         package let reason: any Error
+    }
+
+    /// An updated context.
+    package struct UpdatedContext: Sendable {
+        /// As its router has accepted it.
+        package let context: JSONView
+        /// The changed associations; nil if another agent routes the context.
+        package let changes: IoAssociationChanges?
+        /// Whether other agents learn of it only when the broker is back.
+        package let isDeferred: Bool
+    }
+
+    /// Rules that were replaced.
+    package struct ReplacedRules: Sendable {
+        /// The JSON text of the rules.
+        package let text: [UInt8]
+        package let changes: IoAssociationChanges
+        /// Whether the changes are published only when the broker is back.
+        package let isDeferred: Bool
     }
 
     /// The requested change of a context.

@@ -6,8 +6,6 @@ package import Measurement
 /// Reads and changes the IO contexts that this gateway and other agents route.
 @ControllerActor
 package final class RoutingAdmin {
-    /// Maximum number of attempts of an update if the context is changed at the same time.
-    static let maximumAttempts = 3
     /// How long a change of rules waits for a gateway of the cluster that speaks for the context, in milliseconds.
     static let rulesTimeout = 5_000
 
@@ -130,75 +128,76 @@ package final class RoutingAdmin {
 
     // MARK: - Changing
 
-    /// Updates a context over the network, whichever agent routes it.
+    /// Returns an upper bound of the size of a context after a change, in bytes.
+    package func maximumSize(of id: CoatyUUID, after change: ContextChange) -> Int {
+        let id = known(id)
+        return switch change {
+        case .put(let view): view.bytes.count
+        case .patch(let view):
+            view.bytes.count + ((router(id)?.ioContextJSON ?? directory.json(id))?.bytes.count ?? 0)
+        }
+    }
+
+    /// Updates a context: a hosted one by a call of its router, another one over the network.
     ///
-    /// - Parameter timeout: the maximum time to wait for the router, in milliseconds.
-    /// - Returns: the context as its router has accepted it and, if it is hosted, the resulting changes.
+    /// - Parameters:
+    ///   - timeout: the maximum time to wait for the router of another agent or gateway, in milliseconds.
+    ///   - place: released when the Update event is written or given up.
     /// - Throws: ``Failure``, `PayloadError`, `CommunicationError`, ``Turns/Full``
     package func update(
         _ id: CoatyUUID,
         _ change: ContextChange,
         ifMatch: IfMatch?,
-        timeout: Int
-    ) async throws -> (context: JSONView, changes: IoAssociationChanges?) {
+        timeout: Int,
+        holding place: (any PublicationHolder)? = nil
+    ) async throws -> UpdatedContext {
         let id = known(id)
-        guard let cluster, router(id) != nil else {
-            return try await updateHere(id, change, ifMatch: ifMatch, timeout: timeout)
+        guard let router = router(id) else {
+            return try await turns.take(id) {
+                try await request(id, change, ifMatch: ifMatch, timeout: timeout, holding: place)
+            }
+        }
+        guard let cluster else {
+            return try await update(router, id, change, ifMatch: ifMatch, mayDefer: true, holding: place)
         }
         let change = RoutingChange(id: id, content: .context(change), ifMatch: ifMatch, timeout: timeout)
         let (text, changes) = try await cluster.make(change)
-        return (try JSONDocument(text).root, changes)
+        return UpdatedContext(context: try JSONDocument(text).root, changes: changes, isDeferred: false)
     }
 
-    /// Updates a context like ``update(_:_:ifMatch:timeout:)``, but at this gateway.
-    func updateHere(
+    /// Updates a hosted context at this gateway.
+    func update(
+        _ router: HostedRouter,
         _ id: CoatyUUID,
         _ change: ContextChange,
         ifMatch: IfMatch?,
-        timeout: Int
-    ) async throws -> (context: JSONView, changes: IoAssociationChanges?) {
+        mayDefer: Bool,
+        holding place: (any PublicationHolder)? = nil
+    ) async throws -> UpdatedContext {
         try await turns.take(id) {
-            let deadline = ContinuousClock.now + .milliseconds(timeout)
-            for _ in 0..<Self.maximumAttempts {
-                let current = router(id).map(\.ioContextJSON) ?? directory.json(id)
-                let version = current.map(EntityTag.init)
-                if let ifMatch, !ifMatch.holds(for: version) { throw Failure.preconditionFailed(version) }
-                // PUT without a condition overwrites any version.
-                var isConditional = ifMatch != nil
-                if case .patch = change { isConditional = true }
-                let event = try event(id, change, current)
-                switch try await firstAnswer(to: event, id, base: isConditional ? version : nil, until: deadline) {
-                case .refused: continue
-                case .unsent: throw CommunicationError.offline
-                case .completed(let complete):
-                    guard let context = complete.payload.json["object"] else { throw Failure.noAnswer(timeout) }
-                    guard let router = router(id) else {
-                        directory.takeCompleted(complete)
-                        return (context, nil)
-                    }
-                    guard let changes = router.changes else { throw Failure.noAnswer(timeout) }
-                    try await untilKept { try await router.keeping?.value }
-                    return (context, changes)
-                case nil: throw Failure.noAnswer(timeout)
-                }
+            let updated = try await router.updateIoContext(mayDefer: mayDefer, holding: place) { [self] current in
+                try event(id, change, current, ifMatch: ifMatch)
             }
-            throw Failure.conflict
+            // The gateway stops, or another one of the cluster leads the context now.
+            guard let updated else { throw router.isSilent ? Failure.noSpeaker([]) : CommunicationError.offline }
+            try await untilKept { try await router.keeping?.value }
+            return UpdatedContext(context: updated.context, changes: updated.changes, isDeferred: updated.isDeferred)
         }
     }
 
     /// Replaces the rules of a hosted context.
     ///
-    /// - Returns: the JSON text of the rules, and the changes.
+    /// - Throws: ``Failure``, `EncodingError`, `CommunicationError`, ``Turns/Full``
     package func replaceRules(
         _ id: CoatyUUID,
         _ rules: [IoAssociationRule],
         ifMatch: IfMatch?
-    ) async throws -> (text: [UInt8], changes: IoAssociationChanges) {
+    ) async throws -> ReplacedRules {
         let id = known(id)
         guard let cluster, router(id) != nil else { return try await replaceRulesHere(id, rules, ifMatch: ifMatch) }
-        return try await cluster.make(
-            RoutingChange(id: id, content: .rules(rules), ifMatch: ifMatch, timeout: Self.rulesTimeout)
-        )
+        let change = RoutingChange(id: id, content: .rules(rules), ifMatch: ifMatch, timeout: Self.rulesTimeout)
+        let (text, changes) = try await cluster.make(change)
+        return ReplacedRules(text: text, changes: changes, isDeferred: false)
     }
 
     /// Replaces the rules like ``replaceRules(_:_:ifMatch:)``, but at this gateway.
@@ -206,7 +205,7 @@ package final class RoutingAdmin {
         _ id: CoatyUUID,
         _ rules: [IoAssociationRule],
         ifMatch: IfMatch?
-    ) async throws -> (text: [UInt8], changes: IoAssociationChanges) {
+    ) async throws -> ReplacedRules {
         let router = try hosted(id)
         // First: rules that JSON can't represent must not be applied.
         let text = try Self.json(rules)
@@ -215,8 +214,9 @@ package final class RoutingAdmin {
             if let ifMatch, !ifMatch.holds(for: version) { throw Failure.preconditionFailed(version) }
             let changes = await router.replaceRules(rules)
             guard router.changeHandler?() ?? true else { throw Failure.superseded }
+            let isDeferred = !changes.isEmpty && !router.publishesNow
             try await untilKept { try await router.keep()?.value }
-            return (text, changes)
+            return ReplacedRules(text: text, changes: changes, isDeferred: isDeferred)
         }
     }
 
@@ -287,8 +287,17 @@ package final class RoutingAdmin {
         }
     }
 
-    /// Returns the Update event for a change.
-    private func event(_ id: CoatyUUID, _ change: ContextChange, _ current: JSONView?) throws -> UpdateEvent {
+    /// Returns the Update event for a change, if the current version meets the condition.
+    private func event(
+        _ id: CoatyUUID,
+        _ change: ContextChange,
+        _ current: JSONView?,
+        ifMatch: IfMatch? = nil
+    ) throws -> UpdateEvent {
+        if let ifMatch {
+            let version = current.map(EntityTag.init)
+            guard ifMatch.holds(for: version) else { throw Failure.preconditionFailed(version) }
+        }
         let object: [UInt8]
         switch change {
         case .put(let view): object = Array(view.bytes)
@@ -323,35 +332,39 @@ package final class RoutingAdmin {
         }
     }
 
-    /// The outcome of an Update event.
-    private enum Answer: Sendable {
-        case completed(CompleteEvent)
-        /// The context is hosted, and was changed meanwhile.
-        case refused
-        /// The connection was lost before the request was sent.
-        case unsent
+    // MARK: - Contexts of other agents
+
+    /// Requests the update of a context from its router.
+    private func request(
+        _ id: CoatyUUID,
+        _ change: ContextChange,
+        ifMatch: IfMatch?,
+        timeout: Int,
+        holding place: (any PublicationHolder)?
+    ) async throws -> UpdatedContext {
+        let event = try event(id, change, directory.json(id), ifMatch: ifMatch)
+        let complete = try await firstComplete(to: event, within: .milliseconds(timeout), holding: place)
+        guard let complete, let context = complete.payload.json["object"] else { throw Failure.noAnswer(timeout) }
+        directory.takeCompleted(complete)
+        return UpdatedContext(context: context, changes: nil, isDeferred: false)
     }
 
-    /// - Parameter base: the version that the Update must be applied to if the context is hosted; nil for any version.
     /// - Returns: nil if no agent answers in time, or the gateway stops.
-    private func firstAnswer(
+    /// - Throws: ``CommunicationError/offline`` if the connection is lost before an answer.
+    private func firstComplete(
         to event: UpdateEvent,
-        _ id: CoatyUUID,
-        base: EntityTag?,
-        until deadline: ContinuousClock.Instant
-    ) async throws -> Answer? {
-        let (answers, continuation) = AsyncStream.makeStream(of: Answer.self, bufferingPolicy: .bufferingOldest(1))
-        let router = router(id)
-        router?.expect(.init(payload: event.payload.bytes, base: base) { continuation.yield(.refused) })
-        let ownId = manager.identityId
-        let request = try manager.publish(event) {
-            continuation.yield(.unsent)
-        } handler: { complete in
-            if router == nil || complete.sourceId == ownId { continuation.yield(.completed(complete)) }
+        within time: Duration,
+        holding place: (any PublicationHolder)?
+    ) async throws -> CompleteEvent? {
+        let (answers, continuation) = AsyncStream.makeStream(of: CompleteEvent?.self, bufferingPolicy: .bufferingOldest(1))
+        let request = try manager.publish(event, holding: place) {
+            continuation.yield(nil)
+        } handler: {
+            continuation.yield($0)
         }
         let timer = Task {
             do {
-                try await Task.sleep(until: deadline)
+                try await Task.sleep(for: time)
                 continuation.finish()
             } catch {
                 // Cancelled: the answer has arrived.
@@ -361,10 +374,10 @@ package final class RoutingAdmin {
             timer.cancel()
             request.cancel()
         }
-        if request.delivery == .deferred, request.withdraw() { return .unsent }
+        if request.delivery == .deferred, request.withdraw() { throw CommunicationError.offline }
         for await answer in answers {
             // A stop ends every request, whether it was sent or not.
-            if case .unsent = answer, looking?.isCancelled ?? false { return nil }
+            if answer == nil, looking?.isCancelled != true { throw CommunicationError.offline }
             return answer
         }
         return nil

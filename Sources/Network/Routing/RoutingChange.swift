@@ -24,7 +24,7 @@ struct RoutingChange: Sendable {
     let id: CoatyUUID
     let content: Content
     let ifMatch: IfMatch?
-    /// In milliseconds.
+    /// How long to look for a gateway that speaks for the context, and to wait for it, in milliseconds.
     let timeout: Int
 }
 

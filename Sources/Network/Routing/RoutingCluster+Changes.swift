@@ -70,15 +70,17 @@ extension RoutingCluster {
         let (text, changes): ([UInt8], IoAssociationChanges)
         switch change.content {
         case .context(let content):
-            let result = try await admin.updateHere(
+            let result = try await admin.update(
+                member.router,
                 change.id,
                 content,
                 ifMatch: change.ifMatch,
-                timeout: change.timeout
+                mayDefer: false
             )
-            (text, changes) = (Array(result.context.bytes), result.changes ?? IoAssociationChanges())
+            (text, changes) = (Array(result.context.bytes), result.changes ?? .init())
         case .rules(let rules):
-            (text, changes) = try await admin.replaceRulesHere(change.id, rules, ifMatch: change.ifMatch)
+            let result = try await admin.replaceRulesHere(change.id, rules, ifMatch: change.ifMatch)
+            (text, changes) = (result.text, result.changes)
         }
         let version = member.election.claim.version
         let missing = await unconfirmed(version, member)

@@ -72,61 +72,101 @@ import Testing
         #expect(!published.contains { $0.contains(RoutingScene.contextId.uppercased()) })
     }
 
-    /// Another agent's update arrives after the gateway has checked the version and before its own update.
-    @Test(arguments: ["PATCH", "PATCH with If-Match", "PUT with If-Match", "PUT"])
-    func concurrentChangeIsNotOverwritten(_ request: String) throws {
+    /// Other agents see a change as the Update event of an agent, which its router completes.
+    @Test func changeIsPublishedAsAnUpdateThatIsCompleted() throws {
         let scene = try RoutingScene()
-        let isGuarded = request.hasSuffix("If-Match")
-        let headers = isGuarded ? [("If-Match", try scene.etag())] : []
-        // Larger than everything else that the gateway may send.
-        let ours = RoutingScene.context("ours", #","text":"\#(String(repeating: "x", count: 4_000))""#)
-        let broker = try #require(scene.broker.pid)
-        kill(broker, SIGSTOP)
-        defer { kill(broker, SIGCONT) }
+        try scene.leaseAll()
+        let count = scene.agent.messages.count
+        #expect(try scene.send("PATCH", #"{"operatingState":"emergency"}"#).status == 200)
+        try waitUntil("it is completed") { scene.agent.messages.dropFirst(count).contains { $0.topic.contains("/CPL/") } }
+        let messages = Array(scene.agent.messages.dropFirst(count))
+        let patterns = messages.map { $0.topic.split(separator: "/")[3].prefix(3) }
+        // The Associate events: three end, three begin. Update and Advertise events name the core and the object type.
+        #expect(patterns == ["UPD", "UPD", "ADV", "ADV"] + Array(repeating: "ASC", count: 6) + ["CPL"])
+        let ids = messages.compactMap { message -> [Substring]? in
+            let levels = message.topic.split(separator: "/")
+            return ["UPD", "CPL"].contains(levels[3].prefix(3)) ? Array(levels.suffix(2)) : nil
+        }
+        #expect(Set(ids).count == 1, "the agent and the correlation id: \(ids)")
+        for message in messages where !message.topic.contains("/ASC:") {
+            #expect(message.text.contains(#""operatingState":"emergency""#), "\(message)")
+        }
+        try expectNoLaterChange(scene)
+    }
+
+    /// The gateway receives its own Update event, but the change is made.
+    private func expectNoLaterChange(_ scene: RoutingScene) throws {
+        let etag = try scene.etag()
+        try scene.gateway.untilReceived(by: scene.agent)
+        let updates = scene.agent.messages.filter { $0.topic.contains("/UPD:") }.count
+        let completes = scene.agent.messages.filter { $0.topic.contains("/CPL/") }.count
+        // By another agent, so that the gateway has received everything before it.
         try scene.agent.publish(
             "coaty/3/-/UPD:IoContext/\(RoutingScene.foreignAgent)/\(UUID().uuidString.lowercased())",
-            #"{"object":\#(RoutingScene.context("theirs", #","level":1"#))}"#
+            #"{"object":\#(RoutingScene.context("theirs"))}"#
         )
-        let connection = try scene.begin(
-            String(request.prefix { $0 != " " }),
-            ours,
-            to: RoutingScene.path + "?timeout=30000",
-            headers: headers
-        )
-        try waitUntil("the broker has both before it") { try unread(scene.broker.port) > ours.utf8.count }
-        kill(broker, SIGCONT)
-        let response = try connection.readResponse()
-        #expect(response.status == (isGuarded ? 412 : 200), "\(response.text)")
-        #expect(response.headers["etag"] == (try scene.etag()))
-        let context = try #require(try scene.context()["context"] as? [String: Any])
-        #expect(context["operatingState"] as? String == (isGuarded ? "theirs" : "ours"))
-        // Only an unconditional PUT replaces an unseen change.
-        #expect(context["level"] as? Int == (request == "PUT" ? nil : 1))
-        #expect((context["text"] == nil) == isGuarded)
+        try waitUntil("it is completed") {
+            scene.agent.messages.filter { $0.topic.contains("/CPL/") }.count > completes
+        }
+        #expect(scene.agent.messages.filter { $0.topic.contains("/UPD:") }.count == updates + 1)
+        #expect(scene.agent.messages.filter { $0.topic.contains("/CPL/") }.count == completes + 1)
+        #expect(try scene.state() == "theirs")
+        #expect(try scene.etag() != etag)
     }
 
-    /// Returns the number of bytes that a port has received but its owner has not read.
-    private func unread(_ port: UInt16) throws -> Int {
-        // Read to the end: a single read returns one page.
-        let table = try FileHandle(forReadingFrom: URL(filePath: "/proc/net/tcp")).readToEnd() ?? Data()
-        return String(decoding: table, as: UTF8.self).split(separator: "\n").dropFirst().reduce(0) { sum, line in
-            // sl local_address rem_address st tx_queue:rx_queue
-            let fields = line.split(separator: " ")
-            guard UInt16(fields[1].suffix(4), radix: 16) == port else { return sum }
-            return sum + (Int(fields[4].suffix(8), radix: 16) ?? 0)
+    /// A change concerns only the gateway's own memory, so it is stored and answered without the broker.
+    @Test(arguments: [SIGSTOP, SIGKILL])
+    func changesAreMadeWithoutTheBroker(_ signal: Int32) throws {
+        let scene = try RoutingScene(state: true)
+        try scene.leaseAll()
+        kill(try #require(scene.broker.pid), signal)
+        if signal == SIGKILL {
+            try waitUntil("the gateway knows") { try scene.gateway.request("GET", "/readyz").status == 503 }
         }
-    }
+        let isDeferred = signal == SIGKILL
+        for (state, changes) in [
+            ("emergency", RoutingScenarioTests.toEmergency), ("normal", RoutingScenarioTests.toNormal),
+            ("emergency", RoutingScenarioTests.toEmergency),
+        ] {
+            let response = try scene.send("PATCH", #"{"operatingState":"\#(state)"}"#)
+            #expect(response.status == 200 && response.json?["deferred"] as? Bool == isDeferred, "\(response.text)")
+            #expect(RoutingScene.changes(response.json) == changes)
+            #expect(try scene.etag() == response.headers["etag"])
+        }
+        let preview = try scene.send("POST", #"{"rules":[]}"#, to: RoutingScene.path + "/evaluate")
+        #expect(RoutingScene.changes(preview.json).count == 3, "\(preview.text)")
+        let rules = #"{"rules":[\#(RoutingScene.rule.replacingOccurrences(of: "by state", with: "changed"))]}"#
+        let replaced = try scene.send("PUT", rules, to: Self.rulesPath)
+        #expect(replaced.status == 200 && replaced.json?["deferred"] as? Bool == isDeferred, "\(replaced.text)")
+        let count = scene.agent.messages.count
+        // Stored before the answer.
+        let folder = scene.folder.appending(path: "state")
+        let stored = try String(
+            contentsOf: folder.appending(path: "context-\(RoutingScene.contextId).state"),
+            encoding: .utf8
+        )
+        #expect(stored.contains("emergency") && stored.contains("changed"))
 
-    @Test func changesAreRefusedWhileOffline() throws {
-        let scene = try RoutingScene()
-        scene.broker.kill()
-        try waitUntil("the gateway knows") { try scene.gateway.request("GET", "/readyz").status == 503 }
-        for (method, body) in [("PATCH", #"{"operatingState":"x"}"#), ("PUT", RoutingScene.context("x"))] {
-            let response = try scene.send(method, body)
-            #expect(response.status == 503 && response.problem == "broker-unavailable", "\(response.text)")
-            #expect(response.headers["retry-after"] != nil)
+        guard isDeferred else {
+            kill(try #require(scene.broker.pid), SIGCONT)
+            try waitUntil("all are completed") {
+                scene.agent.messages.dropFirst(count).filter { $0.topic.contains("/CPL/") }.count == 3
+            }
+            return
         }
-        #expect(try scene.state() == "normal")
+        // The other agents are there before the gateway returns.
+        scene.gateway.signal(SIGSTOP)
+        try scene.broker.restart()
+        let observer = try MQTTTestClient(port: scene.broker.port)
+        try observer.subscribe("coaty/#")
+        scene.gateway.signal(SIGCONT)
+        try waitUntil("the last state is published") { observer.messages.contains { $0.topic.contains("/CPL/") } }
+        let messages = observer.messages
+        let contexts = messages.filter { $0.text.contains(RoutingScene.contextId) && !$0.topic.contains("/DSC/") }
+        #expect(contexts.allSatisfy { $0.text.contains(#""operatingState":"emergency""#) }, "\(contexts)")
+        #expect(contexts.map { $0.topic.split(separator: "/")[3].prefix(3) } == ["UPD", "UPD", "ADV", "ADV", "CPL"])
+        // The pairs in their last state, once.
+        #expect(RoutingScene.associates(messages).sorted() == RoutingScenarioTests.toEmergency)
     }
 
     @Test func mergePatchRemovesNullMembers() throws {

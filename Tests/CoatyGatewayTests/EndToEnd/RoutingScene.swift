@@ -160,13 +160,11 @@ final class RoutingScene {
     func begin(
         _ method: String,
         _ body: String,
-        to path: String,
-        headers: [(String, String)] = []
+        to path: String
     ) throws -> RawConnection {
         let connection = try RawConnection(port: gateway.port)
-        let fields = headers.map { "\($0): \($1)\r\n" }.joined()
         try connection.send(
-            "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\(fields)"
+            "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                 + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
         )
         return connection

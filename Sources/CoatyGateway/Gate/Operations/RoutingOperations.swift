@@ -90,8 +90,11 @@ struct UpdateContext: AsyncOperation {
         on target: [WireName],
         in network: NetworkParts,
         under permit: Permit
-    ) async throws -> (context: JSONView, changes: IoAssociationChanges?) {
-        try await network.routing.update(id, change, ifMatch: ifMatch, timeout: timeout)
+    ) async throws -> RoutingAdmin.UpdatedContext {
+        // An Update and, of a hosted context, an Advertise event with the whole context.
+        let size = await network.routing.maximumSize(of: id, after: change)
+        let place = try permit.account.takeOutbox(size, publications: 2)
+        return try await network.routing.update(id, change, ifMatch: ifMatch, timeout: timeout, holding: place)
     }
 }
 
@@ -119,7 +122,7 @@ struct ReplaceRules: ContextOperation {
         on target: WireName,
         in network: NetworkParts,
         under permit: Permit
-    ) async throws -> (text: [UInt8], changes: IoAssociationChanges) {
+    ) async throws -> RoutingAdmin.ReplacedRules {
         try await network.routing.replaceRules(id, rules, ifMatch: ifMatch)
     }
 }
