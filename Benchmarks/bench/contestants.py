@@ -7,12 +7,20 @@ import sys
 from . import load
 from .processes import BUILD, FOLDER, Server, program
 
+
+def limits(values):
+    """Returns limits of the gateway as flags."""
+    return [part for name, value in values.items() for part in ("--limit", f"{name}={value}")]
+
+
 # Bounds that a measurement with many connections or objects of one client would reach. Everything else has its default.
-LARGE = ["--maximum-connections", 50000, "--maximum-connections-per-client", 50000, "--maximum-memory", 4 << 30]
-LARGE += ["--maximum-memory-per-client", 1 << 30, "--maximum-subscriptions-per-client", 100000]
+LARGE = limits({"maximum-connections": 50000, "maximum-connections-per-client": 50000, "maximum-memory": 4 << 30})
+LARGE += limits({"maximum-memory-per-client": 1 << 30, "maximum-subscriptions-per-client": 100000})
 
 # libmosquitto, Node and Python queue publications without a bound. The gateway would refuse requests while the broker is behind.
-UNBOUNDED_OUTBOX = ["--maximum-outbox-bytes", 1 << 28, "--maximum-outbox-publications", 1000000, "--maximum-memory", 4 << 30]
+UNBOUNDED_OUTBOX = limits(
+    {"maximum-outbox-bytes": 1 << 28, "maximum-outbox-publications": 1000000, "maximum-memory": 4 << 30}
+)
 
 
 def gateway(broker, *flags):

@@ -11,7 +11,7 @@ from .processes import Broker, Failed
 from .results import Metric, Result, exponents, in_rounds
 
 SIZES = [1000, 10000, 100000]
-FLAGS = [*contestants.LARGE, "--maximum-registry-objects", 200000, "--maximum-registry-memory", 1 << 30]
+FLAGS = [*contestants.LARGE, *contestants.limits({"maximum-registry-objects": 200000, "maximum-registry-memory": 1 << 30})]
 PUBLISH_RATE = 10000
 # Events per second to the other subscriber.
 OTHER_RATE = 500

@@ -28,7 +28,7 @@ extension Gateway {
         var broker = try await startBroker()
         broker.checkInterval = settings.brokerCheckInterval
         broker.version = settings.mqttVersion
-        broker.maximumPublicationSize = settings.maximumPublicationSize
+        broker.maximumPublicationSize = settings.limits.publicationSize
         broker.maximumMessageSize = settings.limits.maximumEventSize
         broker.maximumPacketSize = broker.maximumMessageSize + MQTTClientOptions.maximumHeadSize
         let workers = WorkerPool(name: "events", threads: settings.limits.eventWorkers)

@@ -21,7 +21,8 @@ struct CoatyGatewayCommand: AsyncParsableCommand {
             CommandGroup(
                 name: "Gateway",
                 subcommands: [
-                    ServeCommand.self, CheckConfigCommand.self, DefaultConfigCommand.self, HealthcheckCommand.self,
+                    ServeCommand.self, LimitsCommand.self, CheckConfigCommand.self, DefaultConfigCommand.self,
+                    HealthcheckCommand.self,
                 ]
             ),
             CommandGroup(name: "Access", subcommands: [TokenCommand.self, AccessCommand.self]),
@@ -37,11 +38,18 @@ struct CoatyGatewayCommand: AsyncParsableCommand {
     )
 
     static func main() async {
-        if let refusal = refusal(of: CommandLine.arguments.dropFirst()) {
+        let arguments = CommandLine.arguments.dropFirst()
+        if let refusal = refusal(of: arguments) ?? arguments.lazy.compactMap(formerFlag).first {
             Output.report(refusal)
             exit(withError: ExitCode.validationFailure)
         }
         await main(nil)
+    }
+
+    /// Returns what replaces a flag that earlier versions had; nil if it is none.
+    private static func formerFlag(_ argument: String) -> String? {
+        guard argument.hasPrefix("--"), let name = argument.dropFirst(2).split(separator: "=").first else { return nil }
+        return GatewaySettings.limit(formerly: String(name)).map { "--\(name) is now --limit \($0)=…" }
     }
 
     /// Returns the reason for refusing the name of a command; nil if there is none. Without this, the name would be an

@@ -12,7 +12,7 @@ struct ServeCommand: AsyncParsableCommand {
         abstract: "Run the gateway.",
         discussion: """
             Each option is also an environment variable (--host is COATY_GATEWAY_HOST) and a key of the configuration \
-            file (host: 127.0.0.1). A flag overrides the environment, which overrides the file, which overrides the default \
+            file (host: 127.0.0.1), and docs/configuration.md describes it. A flag overrides the environment, which overrides the file, which overrides the default \
             in parentheses. COATY_GATEWAY_TOKEN sets a token that allows a client to do everything. There is no flag for it, because \
             other users of the machine can read flags. SIGHUP reloads the configuration (docs/operations.md).
             """
@@ -20,11 +20,11 @@ struct ServeCommand: AsyncParsableCommand {
 
     @OptionGroup var options: SettingsOptions
 
-    @OptionGroup(title: "Settings") var flags: SettingFlags
+    @OptionGroup var flags: SettingFlags
 
     func run() async throws {
         Gateway.prepareProcess()
-        let settings = try options.validSettings(flags: flags.values)
+        let settings = try options.validSettings(flags)
         LoggingSystem.bootstrap { LogControl.standard.handler(label: $0) }
         LogControl.standard.apply(settings.log)
         defer { LogControl.standard.finish() }
@@ -46,7 +46,7 @@ struct ServeCommand: AsyncParsableCommand {
         let gateway = try Gateway(
             settings: settings,
             logger: logger,
-            readSettings: { () throws(InvalidConfiguration) in try options.settings(flags: flags.values) },
+            readSettings: { () throws(InvalidConfiguration) in try options.settings(flags) },
             onFailure: { failure.yield() }
         )
         let signals = TerminationSignals {

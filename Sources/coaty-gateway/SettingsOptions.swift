@@ -10,14 +10,14 @@ struct SettingsOptions: ParsableArguments {
 
     private var file: String? { config ?? ProcessInfo.processInfo.environment["COATY_GATEWAY_CONFIG"] }
 
-    func settings(flags: [String: String] = [:]) throws(InvalidConfiguration) -> GatewaySettings {
-        try GatewaySettings(flags: flags, environment: ProcessInfo.processInfo.environment, file: file)
+    func settings(_ flags: SettingFlags? = nil) throws(InvalidConfiguration) -> GatewaySettings {
+        try GatewaySettings(flags: flags?.values ?? [:], environment: ProcessInfo.processInfo.environment, file: file)
     }
 
     /// Returns the settings, or the error that the command line reports.
-    func validSettings(flags: [String: String] = [:]) throws -> GatewaySettings {
+    func validSettings(_ flags: SettingFlags? = nil) throws -> GatewaySettings {
         do {
-            return try settings(flags: flags)
+            return try settings(flags)
         } catch {
             throw Failure.invalid(error)
         }

@@ -76,7 +76,7 @@ class OperationsTests(Tables, ConsoleCase):
     @classmethod
     def begin(cls):
         cls.broker = cls.stack.broker()
-        cls.gateway = cls.stack.gateway(cls.broker, "--maximum-subscriptions-per-client", "12")
+        cls.gateway = cls.stack.gateway(cls.broker, "--limit", "maximum-subscriptions-per-client=12")
 
     def test_rates_latencies_and_queues_are_plotted(self):
         consumer = slow_consumer(self.gateway, "sleepy", event="channel", channelId="load")

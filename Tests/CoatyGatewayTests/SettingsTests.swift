@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test func drainDelayBeyondTheStopTimeoutIsRefused() throws {
-        #expect(throws: conflict("--drain-delay")) {
+        #expect(throws: conflict("--limit drain-delay")) {
             try GatewaySettings(flags: ["drain-delay": "3"], environment: [:], file: nil)
         }
         #expect(throws: conflict("COATY_GATEWAY_DRAIN_DELAY")) {
@@ -65,7 +65,7 @@ import Testing
     @Test(arguments: [
         ["port": "x"], ["port": "-1"], ["namespace": "a/b"], ["namespace": ""], ["broker": "http://h"],
         ["broker": "mqtt://"], ["broker": "mqtt://h:0"], ["broker": "mqtt://h/path"], ["log-level": "loud"],
-        ["embedded-broker-listen": "1883"], ["state-directory": ""], ["maximum-io-nodes": "-1"], ["outbox-bytes": "0"],
+        ["embedded-broker-listen": "1883"], ["state-directory": ""], ["maximum-io-nodes": "-1"], ["maximum-outbox-bytes": "0"],
         ["maximum-timeout": "0"],
         ["broker": "mqtt://h", "broker-ca-file": "x"],
         ["broker": "mqtts://h", "broker-key-file": "x"],
@@ -146,42 +146,100 @@ import Testing
         #expect(try process.waitForEnd() == 0)
         // A token in a command line would be visible to other users of the machine.
         #expect(process.output.contains("COATY_GATEWAY_TOKEN"))
-        let listed = GatewaySettings.all.filter { $0.name != "token" }
-        for setting in listed {
-            #expect(process.output.contains("--\(setting.name) <\(setting.placeholder)>"), "\(setting.name)")
+        // In the same groups and the same order as in the documents.
+        let listed = GatewaySettings.groups.flatMap { group in
+            ["\(group.title.uppercased()):"]
+                + group.settings.filter { $0.name != "token" }.map { "  --\($0.name) <\($0.placeholder)>" }
         }
-        let flags = process.output.components(separatedBy: "  --").dropFirst().map { $0.prefix { $0 != " " } }
-        #expect(Set(flags).subtracting(["config", "version"]).count == listed.count)
+        var rest = process.output[...]
+        for entry in listed {
+            guard let range = rest.range(of: "\n" + entry) else {
+                Issue.record("not listed, or not in this order: \(entry)")
+                continue
+            }
+            rest = rest[range.upperBound...]
+        }
+        let flags = process.output.components(separatedBy: "\n  --").dropFirst().map { $0.prefix { $0 != " " } }
+        #expect(
+            Set(flags).symmetricDifference(GatewaySettings.settings.map { Substring($0.name) })
+                == ["config", "limit", "token", "version"]
+        )
+        let limits = try GatewayProcess(unready: ["help", "limits"])
+        #expect(try limits.waitForEnd() == 0)
+        for bound in Limits.bounds { #expect(limits.output.contains("\n\(bound.name) <\(bound.unit.rawValue)>\n")) }
     }
 
     @Test func documentListsAllSettings() throws {
-        let bounds = Set(Limits.bounds.map(\.name))
-        try GeneratedTable(
-            document: "docs/configuration.md",
-            section: "settings",
-            head: ["setting", "reload", "what (default)"],
-            rows: GatewaySettings.all.filter { !bounds.contains($0.name) }.map { setting in
-                let help = setting.help.replacing("|", with: "\\|")
-                return ["`\(setting.name)`", setting.isReloadable ? "yes" : "", help]
-            }
-        ).check()
-    }
-
-    @Test func everyFlagSetsItsSetting() throws {
-        // Each of these settings refuses a text.
-        for bound in Limits.bounds {
-            for name in [bound.name, bound.formerName].compactMap(\.self) {
-                let process = try GatewayProcess(unready: ["--\(name)", "x"])
-                #expect(try process.waitForEnd() != 0)
-                #expect(process.log.contains("--\(name): must be a whole number"), "\(name)")
-            }
+        for group in GatewaySettings.groups {
+            try GeneratedTable(
+                document: "docs/configuration.md",
+                section: "settings: \(group.title)",
+                head: ["setting", "reload", "what (default)"],
+                rows: group.settings.map { setting in
+                    let help = setting.help.replacing("|", with: "\\|")
+                    return ["`\(setting.name)`", setting.isReloadable ? "yes" : "", help]
+                }
+            ).check()
         }
     }
 
-    @Test func aWrongFlagEndsTheGatewayWithAReason() throws {
-        let process = try GatewayProcess(unready: ["--port", "x"])
+    @Test(arguments: ["--limit=maximum-io-nodes=x", "--port=x", "--tls-client-certificates=x", "--slow-request=x"])
+    func aWrongValueIsRefusedWithItsFlag(_ flag: String) throws {
+        let process = try GatewayProcess(unready: [flag])
         #expect(try process.waitForEnd() != 0)
-        #expect(process.log.contains("--port: must be a whole number"))
+        let name = flag.dropLast(2).replacing("--limit=", with: "--limit ")
+        #expect(process.log.contains("\(name): must be"), "\(process.log)")
+    }
+
+    @Test(arguments: [
+        (["--maximum-io-nodes", "7"], "--maximum-io-nodes is now --limit maximum-io-nodes=…"),
+        (["serve", "--outbox-bytes=7"], "--outbox-bytes is now --limit maximum-outbox-bytes=…"),
+        (["--limit", "maximum-io-nodes"], "--limit maximum-io-nodes: must be name=value"),
+        (["--limit", "maximum-io-node=7"], "--limit maximum-io-node: unknown limit; did you mean maximum-io-nodes?"),
+        (["--limit", "resume-memory=7"], "--limit resume-memory: unknown limit; did you mean maximum-replay-memory?"),
+        (["--limit", "x=7"], "--limit x: unknown limit; coaty-gateway help limits lists all"),
+    ])
+    func wrongNamesOfLimitsAreRefused(_ arguments: [String], _ reason: String) throws {
+        let process = try GatewayProcess(unready: arguments)
+        #expect(try process.waitForEnd() != 0)
+        #expect(process.log.contains(reason), "\(process.log)")
+    }
+
+    @Test(arguments: [
+        ("maximum-io-nodes: 7\n", ":1: maximum-io-nodes is a limit: write maximum-io-nodes below limits"),
+        ("host: h\nresume-memory: 7\n", ":2: resume-memory is a limit: write maximum-replay-memory below limits"),
+        ("limits:\n  outbox-bytes: 7\n", ":2: outbox-bytes is called maximum-outbox-bytes"),
+        ("limits:\n  maximum-io-node: 7\n", ":2: unknown key \"maximum-io-node\"; did you mean maximum-io-nodes?"),
+        ("limits: {host: h}\n", ":1: unknown key \"host\""), ("limits: 7\n", ":1: must be a mapping of names to values"),
+        ("limits: {maximum-io-nodes: x}\n", ":1: maximum-io-nodes: must be a whole number"),
+    ])
+    func wrongLimitsInTheFileAreRefused(_ text: String, _ reason: String) throws {
+        try withFile(text) { path in
+            let error = #expect(throws: InvalidConfiguration.self) {
+                try GatewaySettings(flags: [:], environment: [:], file: path)
+            }
+            #expect(error?.description.hasPrefix(path + reason) == true, "\(error?.description ?? "")")
+        }
+    }
+
+    @Test func limitsOfTheFileAreReplacedByTheEnvironmentAndFlags() throws {
+        try withFile("limits:\n  maximum-io-nodes: 7\n  maximum-streams: 7\n  maximum-feeds: 7\n") { path in
+            let settings = try GatewaySettings(
+                flags: GatewaySettings.limitFlags(["maximum-io-nodes=8", "maximum-io-nodes=9"]),
+                environment: ["COATY_GATEWAY_MAXIMUM_IO_NODES": "10", "COATY_GATEWAY_MAXIMUM_FEEDS": "10"],
+                file: path
+            )
+            #expect(settings.limits[.ioNodes].total == 9)
+            #expect(settings.limits[.feeds].total == 10)
+            #expect(settings.limits.streams == 7)
+        }
+        let former = #expect(throws: InvalidConfiguration.self) {
+            try GatewaySettings(flags: [:], environment: ["COATY_GATEWAY_RESUME_MEMORY": "7"], file: nil)
+        }
+        #expect(former?.description.contains("did you mean COATY_GATEWAY_MAXIMUM_REPLAY_MEMORY?") == true)
+    }
+
+    @Test func aWrongFlagEndsTheGatewayWithAReason() throws {
         let taken = try BrokerProcess()
         defer { taken.stop() }
         let second = try GatewayProcess(unready: ["--port", "\(taken.port)", "--embedded-broker-listen", "127.0.0.1:0"])

@@ -80,6 +80,16 @@ public final class GatewayProcess: Sendable {
     /// The gateway's standard error so far.
     public var log: String { (try? String(contentsOfFile: directory + "/err", encoding: .utf8)) ?? "" }
 
+    /// Waits until the log contains a text. A line may be written after the response to the request that caused it.
+    public func untilLogged(_ text: String) throws {
+        try waitUntil("the log contains \(text)") { log.contains(text) }
+    }
+
+    /// Waits until the log contains a match of a pattern.
+    public func untilLogged(_ pattern: some RegexComponent, _ what: String) throws {
+        try waitUntil("the log contains \(what)") { log.contains(pattern) }
+    }
+
     /// The port in the first line.
     public var port: UInt16 { port(after: " on http", "://") }
     /// The broker's port in the first line.

@@ -8,10 +8,8 @@ package struct Bound: Sendable {
         case bytes, seconds, milliseconds, number
     }
 
-    /// The name of the setting.
+    /// The name of the limit.
     package let name: String
-    /// The earlier name of the setting.
-    package var formerName: String?
     package let unit: Unit
     package let range: ClosedRange<Int>
     /// The limited amount.
@@ -29,7 +27,6 @@ package struct Bound: Sendable {
 extension Bound {
     init<Value: BoundValue>(
         _ name: String,
-        formerly formerName: String? = nil,
         _ unit: Unit,
         in range: ClosedRange<Int>,
         _ help: String,
@@ -39,7 +36,6 @@ extension Bound {
     ) {
         self.init(
             name: name,
-            formerName: formerName,
             unit: unit,
             range: range,
             help: help,

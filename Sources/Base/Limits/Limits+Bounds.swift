@@ -33,7 +33,6 @@ extension Limits {
         ),
         Bound(
             "maximum-replay-memory",
-            formerly: "resume-memory",
             .bytes,
             in: 0...1 << 40,
             "Maximum bytes of the replay buffer, a quarter of it for traffic, and in a cluster a quarter for clients of other gateways",
@@ -146,7 +145,6 @@ extension Resource {
             }
         let total = Bound(
             "maximum-\(setting)",
-            formerly: self == .outbox ? "outbox-bytes" : nil,
             self == .outbox || self == .keptObjects ? .bytes : .number,
             in: range,
             help,

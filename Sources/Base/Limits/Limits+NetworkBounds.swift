@@ -2,8 +2,23 @@ extension Limits {
     /// Messages to and from the broker, and contexts, nodes and agents in the network.
     static let networkBounds = [
         Bound(
+            "broker-connect-timeout",
+            .seconds,
+            in: 1...300,
+            "Maximum time until a broker accepts a connection",
+            atTheBound: "the gateway tries the next address",
+            \.brokerConnectTimeout
+        ),
+        Bound(
+            "maximum-publication-size",
+            .bytes,
+            in: 1024...268_435_460,
+            "Maximum size of a packet with a publication if the broker does not state its own, as with MQTT 3.1.1; brokers end the connection because of a larger packet",
+            atTheBound: "413 `exceeds-broker-limit`",
+            \.publicationSize
+        ),
+        Bound(
             "maximum-outbox-publications",
-            formerly: "outbox-publications",
             .number,
             in: 1...1 << 30,
             "Maximum number of publications queued for the broker",

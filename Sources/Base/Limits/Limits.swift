@@ -33,6 +33,10 @@ package struct Limits: Sendable {
     package var queryTimeout = 10_000
     /// Steps of work per second for all clients. A step is about 50 ns.
     var workRate = 20_000_000
+    /// Seconds until a broker accepts a connection.
+    package var brokerConnectTimeout = 5
+    /// Bytes of a packet with a publication, if the broker does not state its own limit.
+    package var publicationSize = 1 << 20
     /// Publications that may be queued for the broker, by all clients.
     package var outboxPublications = 10_000
     /// Bytes of an event that is received from the broker; nil for a 16th of ``memory``, at most 16 MiB.

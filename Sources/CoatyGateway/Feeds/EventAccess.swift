@@ -23,7 +23,6 @@ extension EventAccess {
     ///
     /// The answer to a call contains neither the operation nor any object, so only a grant for all operations covers
     /// it. A value of an IO source that is not registered here is in an unknown IO context.
-    /// IO source that is not registered here is in an unknown IO context.
     init(_ event: TrafficEvent, _ objects: ObjectRegistry, _ ioNodes: IoNodeRegistry) {
         let name = event.address.name.map { WireName($0.text) }
         switch event.address.eventType {

@@ -1,11 +1,11 @@
 import Base
 
 extension Bound {
-    /// The setting of this bound.
+    /// The setting of this limit.
     var setting: Setting {
         Setting(
             name: name,
-            formerName: formerName,
+            isLimit: true,
             placeholder: unit.rawValue,
             help: "\(help) (\(defaultText)).",
             defaultText: derivation == nil ? defaultText : nil,

@@ -1,23 +1,34 @@
 extension GatewaySettings {
     /// A YAML file with every setting as a comment: its help, and the setting with its default.
     public static var defaultFile: String {
-        let settings = all.map { setting in
-            """
-            \(comment(setting.help))
-            #\(setting.name): \(setting.defaultText.map(quoted) ?? "# \(setting.placeholder)")
-            """
+        let groups = groups.map { group in
+            (["# \(group.title)"] + group.settings.map { entry($0) }).joined(separator: "\n\n")
         }
+        let limits = limits.map { entry($0, indent: "  ") }
         return """
             # Settings of coaty-gateway. Each is also an environment variable (COATY_GATEWAY_HOST), and all but token are flags
-            # (--host); both override this file. docs/configuration.md describes them. A setting without a default has no value here.
+            # (--host, --limit maximum-memory=…); both override this file. docs/configuration.md describes them. A setting without a default has no value here.
 
-            \(settings.joined(separator: "\n\n"))
+            \(groups.joined(separator: "\n\n"))
+
+            # Limits (docs/limits.md).
+            #limits:
+
+            \(limits.joined(separator: "\n\n"))
 
             # IO contexts that the gateway routes (docs/configuration.md).
             #routing:
             #  contexts: []
 
             """
+    }
+
+    /// Returns a setting as a comment: its help, and its default.
+    private static func entry(_ setting: Setting, indent: String = "") -> String {
+        """
+        \(comment(setting.help))
+        #\(indent)\(setting.name): \(setting.defaultText.map(quoted) ?? "# \(setting.placeholder)")
+        """
     }
 
     /// Returns a text as a YAML scalar: quoted if YAML could read it otherwise.

@@ -10,13 +10,12 @@ enum EnvironmentVariables {
     ///
     /// - Throws: ``InvalidConfiguration`` if an unknown variable has the gateway's prefix.
     static func settings(in environment: [String: String]) throws(InvalidConfiguration) -> [String: String] {
-        let names = GatewaySettings.all.flatMap { [$0.name, $0.formerName].compactMap(\.self) }
-        let known = Set(names.map(Setting.environmentVariable) + [configuration])
+        let known = Set(GatewaySettings.all.map(\.environmentVariable) + [configuration])
         let own = environment.filter { $0.key.hasPrefix(prefix) && !isOfKubernetes($0.key, $0.value) }
         if let name = own.keys.filter({ !known.contains($0) }).min() {
             let hint = nearest(to: name, among: known).map { "did you mean \($0)? " } ?? ""
             throw InvalidConfiguration(
-                description: "\(name): there is no such setting; \(hint)coaty-gateway help serve lists all settings"
+                description: "\(name): there is no such setting; \(hint)coaty-gateway help serve and help limits list all"
             )
         }
         return own
@@ -29,6 +28,8 @@ enum EnvironmentVariables {
         let (end, ends) = (name.dropFirst(prefix.count), known.map { String($0.dropFirst(prefix.count)) }.sorted())
         // `BROKER_URL` resembles `BROKER_USER`, but means `BROKER`.
         let suffix = ["_URL", "_URI", "_ADDRESS"].first(where: end.hasSuffix)
+        let former = GatewaySettings.limit(formerly: end.lowercased().replacing("_", with: "-"))
+        if let former { return Setting.environmentVariable(former) }
         let nearest =
             suffix.flatMap { suffix in ends.first { $0 + suffix == end } }
             ?? NearestName.of(String(end), among: ends)

@@ -42,8 +42,6 @@ public struct GatewaySettings: Sendable {
     /// The time without incoming bytes after which the broker must answer; zero for no checks.
     var brokerCheckInterval = MQTTClientOptions.defaultCheckInterval
     var mqttVersion = MQTTVersion.auto
-    var maximumPublicationSize = MQTTClientOptions.defaultMaximumPublicationSize
-    var brokerConnectTimeout = MQTTClientOptions.defaultConnectTimeout
     var brokerFiltersPerPacket = MQTTClientOptions.defaultFiltersPerPacket
     var topicDialect = TopicDialect.plain
     var tls = MQTTClientOptions.TLSOptions()
@@ -94,12 +92,18 @@ extension GatewaySettings {
 public struct Setting: Sendable {
     /// The name: `--name` as a flag, `COATY_GATEWAY_NAME` in the environment, `name:` in the file.
     public let name: String
-    /// The earlier name, which still works.
-    var formerName: String?
+    /// Whether it is a limit: `--limit name=value` as a flag, and below `limits:` in the file.
+    var isLimit = false
     /// The placeholder for the value in the help.
     public let placeholder: String
     /// The effect of the setting, with the default.
     public let help: String
+    /// The first clause of ``help``, with the default.
+    public var summary: String {
+        let first = help.wholeMatch(of: /(.+?)(?:,? such as .+|; .+|\. [A-Z].+|\.)/)?.output.1 ?? help[...]
+        guard let value = help.firstMatch(of: /\([^()]*\)\.$/)?.output, !first.hasSuffix(")") else { return "\(first)." }
+        return "\(first) \(value)"
+    }
     /// The value that has the same effect as no value; nil if there is none.
     var defaultText: String?
     /// Whether a reload applies a change; otherwise it needs a restart.
@@ -137,10 +141,27 @@ extension GatewaySettings {
     static let accessName = "access"
     private static let minimumTokenLength = 16
 
-    /// All settings, in the order of the help.
-    public static let all: [Setting] = general + logSettings + transportSettings + Limits.bounds.map(\.setting)
+    /// A group of settings in the help and in the documents.
+    public struct Group: Sendable {
+        /// Such as `Broker`.
+        public let title: String
+        public let settings: [Setting]
+    }
 
-    private static let general: [Setting] = [
+    /// All settings except limits, in the order of the help.
+    public static let groups = [
+        Group(title: "Server", settings: serverSettings), Group(title: "Broker", settings: brokerSettings),
+        Group(title: "State and cluster", settings: clusterSettings), Group(title: "Log", settings: logSettings),
+        Group(title: "TLS and proxies", settings: transportSettings),
+    ]
+    /// The limits, in the order of their table.
+    public static let limits = Limits.bounds.map(\.setting)
+    /// All settings except limits.
+    static let settings = groups.flatMap(\.settings)
+    /// All settings and limits.
+    static let all = settings + limits
+
+    private static let serverSettings: [Setting] = [
         Setting(
             name: "host",
             placeholder: "address",
@@ -238,6 +259,37 @@ extension GatewaySettings {
             settings.name = value
         },
         Setting(
+            name: "resume-window",
+            placeholder: "seconds",
+            help:
+                "How long to stay subscribed after the last client of a stream has disconnected, so that it can resume (60).",
+            defaultText: "60"
+        ) { settings, value throws(SettingError) in
+            settings.resumeWindow = .seconds(try integer(value, in: 0...86_400))
+        },
+        Setting(
+            name: "websocket-compression",
+            placeholder: "true|false",
+            help: "Whether to accept permessage-deflate, which takes processor time for each message (false).",
+            defaultText: "false"
+        ) { settings, value throws(SettingError) in
+            settings.isWebSocketCompressed = try boolean(value)
+        },
+        Setting(
+            name: "demo",
+            placeholder: "true|false",
+            help: """
+                Whether to start a demo agent with changing objects, an operation to call, and IO sources and actors that the \
+                gateway routes (false).
+                """,
+            defaultText: "false"
+        ) { settings, value throws(SettingError) in
+            settings.isDemo = try boolean(value)
+        },
+    ]
+
+    private static let brokerSettings: [Setting] = [
+        Setting(
             name: "broker",
             placeholder: "url",
             help: """
@@ -302,14 +354,6 @@ extension GatewaySettings {
             settings.brokerCheckInterval = .seconds(try integer(value, in: 0...3600))
         },
         Setting(
-            name: "broker-connect-timeout",
-            placeholder: "seconds",
-            help: "Time in which a broker must accept a connection (5).",
-            defaultText: "5"
-        ) { settings, value throws(SettingError) in
-            settings.brokerConnectTimeout = .seconds(try integer(value, in: 1...300))
-        },
-        Setting(
             name: "mqtt-version",
             placeholder: "auto|5|3.1.1",
             help:
@@ -322,26 +366,6 @@ extension GatewaySettings {
             settings.mqttVersion = version
         },
         Setting(
-            name: "maximum-publication-size",
-            placeholder: "bytes",
-            help: """
-                Maximum size of a packet with a publication if the broker does not state its own, as with MQTT 3.1.1. Brokers end the \
-                connection because of a larger packet (1048576).
-                """,
-            defaultText: "1048576"
-        ) { settings, value throws(SettingError) in
-            settings.maximumPublicationSize = try integer(value, in: 1024...268_435_460)
-        },
-        Setting(
-            name: "broker-filters-per-packet",
-            placeholder: "number",
-            help:
-                "Maximum number of topic filters in a SUBSCRIBE packet; some brokers close the connection above 8 (8).",
-            defaultText: "8"
-        ) { settings, value throws(SettingError) in
-            settings.brokerFiltersPerPacket = try integer(value, in: 1...1000)
-        },
-        Setting(
             name: "topic-dialect",
             placeholder: "plain|slashes",
             help: "Whether the broker delivers . as / in topics, as RabbitMQ does (plain).",
@@ -351,6 +375,15 @@ extension GatewaySettings {
                 throw SettingError(reason: "must be plain or slashes")
             }
             settings.topicDialect = dialect
+        },
+        Setting(
+            name: "broker-filters-per-packet",
+            placeholder: "number",
+            help:
+                "Maximum number of topic filters in a SUBSCRIBE packet; some brokers close the connection above 8 (8).",
+            defaultText: "8"
+        ) { settings, value throws(SettingError) in
+            settings.brokerFiltersPerPacket = try integer(value, in: 1...1000)
         },
         Setting(
             name: "broker-discovery",
@@ -393,6 +426,9 @@ extension GatewaySettings {
         ) { settings, value throws(SettingError) in
             settings.isEmbeddedBrokerAnnounced = try boolean(value)
         },
+    ]
+
+    private static let clusterSettings: [Setting] = [
         Setting(
             name: "state-directory",
             placeholder: "path",
@@ -419,34 +455,6 @@ extension GatewaySettings {
             defaultText: "60"
         ) { settings, value throws(SettingError) in
             settings.agentCheckInterval = .seconds(try integer(value, in: 0...86_400))
-        },
-        Setting(
-            name: "resume-window",
-            placeholder: "seconds",
-            help:
-                "How long to stay subscribed after the last client of a stream has disconnected, so that it can resume (60).",
-            defaultText: "60"
-        ) { settings, value throws(SettingError) in
-            settings.resumeWindow = .seconds(try integer(value, in: 0...86_400))
-        },
-        Setting(
-            name: "websocket-compression",
-            placeholder: "true|false",
-            help: "Whether to accept permessage-deflate, which takes processor time for each message (false).",
-            defaultText: "false"
-        ) { settings, value throws(SettingError) in
-            settings.isWebSocketCompressed = try boolean(value)
-        },
-        Setting(
-            name: "demo",
-            placeholder: "true|false",
-            help: """
-                Whether to start a demo agent with changing objects, an operation to call, and IO sources and actors that the \
-                gateway routes (false).
-                """,
-            defaultText: "false"
-        ) { settings, value throws(SettingError) in
-            settings.isDemo = try boolean(value)
         },
     ]
 

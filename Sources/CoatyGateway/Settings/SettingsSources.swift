@@ -10,7 +10,7 @@ extension GatewaySettings {
     /// Combines the settings: a flag overrides the environment, which overrides the file, which overrides the default.
     ///
     /// - Parameters:
-    ///   - flags: values by the names of settings.
+    ///   - flags: values by the names of settings and limits.
     ///   - environment: the process's environment.
     ///   - file: the path of a YAML file, or nil.
     /// - Throws: ``InvalidConfiguration``
@@ -55,7 +55,7 @@ extension GatewaySettings {
         }
         try useBrokerUser()
         broker?.keepAlive = brokerKeepAlive
-        broker?.connectTimeout = brokerConnectTimeout
+        broker?.connectTimeout = .seconds(limits.brokerConnectTimeout)
         broker?.filtersPerPacket = brokerFiltersPerPacket
         broker?.topicDialect = topicDialect
         for (name, file) in [
@@ -130,14 +130,12 @@ extension GatewaySettings {
         _ environment: [String: String],
         _ entries: [String: ConfigurationFile.Entry]
     ) throws(InvalidConfiguration) {
-        let names = [setting.name, setting.formerName].compactMap(\.self)
-        if let name = names.first(where: { flags[$0] != nil }), let value = flags[name] {
-            try apply(setting, value, from: "--\(name)")
-        } else if let name = names.map(Setting.environmentVariable).first(where: { environment[$0] != nil }),
-            let value = environment[name]
-        {
-            try apply(setting, value, from: name)
-        } else if let name = names.first(where: { entries[$0] != nil }), let entry = entries[name] {
+        let name = setting.name
+        if let value = flags[name] {
+            try apply(setting, value, from: setting.isLimit ? "--limit \(name)" : "--\(name)")
+        } else if let value = environment[setting.environmentVariable] {
+            try apply(setting, value, from: setting.environmentVariable)
+        } else if let entry = entries[name] {
             try apply(setting, entry.value, from: "\(entry.place): \(name)")
         }
     }
@@ -152,19 +150,21 @@ extension GatewaySettings {
     }
 }
 
-/// A YAML file with a mapping of setting names to scalars, of `routing` to the routed contexts, and of `access` to the
-/// access configuration.
+/// A YAML file with a mapping of setting names to scalars, of `limits` to a mapping of limit names to numbers, of
+/// `routing` to the routed contexts, and of `access` to the access configuration.
 struct ConfigurationFile {
     struct Entry {
         let value: String
         let place: String
     }
 
-    let entries: [String: Entry]
+    /// The settings and limits, by name.
+    private(set) var entries: [String: Entry] = [:]
     private(set) var routing = RoutingConfiguration()
     private(set) var access: AccessConfiguration?
 
     private static let routingKey = "routing"
+    private static let limitsKey = "limits"
 
     init(path: String) throws(InvalidConfiguration) {
         let text: String
@@ -182,18 +182,16 @@ struct ConfigurationFile {
         } catch {
             throw InvalidConfiguration(description: "\(path): is not YAML")
         }
-        var entries: [String: Entry] = [:]
-        guard let root, root.scalar?.string != "" else {
-            self.entries = [:]
-            return
-        }
-        guard let mapping = root.mapping else {
-            throw InvalidConfiguration(
-                description: "\(path):\(root.mark?.line ?? 1): must be a mapping of names to values"
-            )
-        }
-        for (key, value) in mapping {
-            let place = "\(path):\(key.mark?.line ?? 0)"
+        guard let root, root.scalar?.string != "" else { return }
+        for (key, value) in try Self.mapping(root, path) {
+            if key.string == Self.limitsKey {
+                for (key, value) in try Self.mapping(value, path) {
+                    try add(key, value, to: GatewaySettings.limits, in: path) { name in
+                        GatewaySettings.limit(formerly: name).map { "is called \($0)" }
+                    }
+                }
+                continue
+            }
             if key.string == Self.routingKey {
                 routing = try Self.read(value, Self.routingKey, path: path, RoutingConfiguration.init)
                 continue
@@ -202,20 +200,45 @@ struct ConfigurationFile {
                 access = try Self.read(value, GatewaySettings.accessName, path: path, AccessConfiguration.init)
                 continue
             }
-            guard let name = key.string,
-                GatewaySettings.all.contains(where: { $0.name == name || $0.formerName == name })
-            else {
-                let name = key.string ?? ""
-                let nearest = NearestName.of(name, among: GatewaySettings.all.map(\.name) + [Self.routingKey])
-                let hint = nearest.map { "; did you mean \($0)?" } ?? ""
-                throw InvalidConfiguration(description: "\(place): unknown key \"\(name)\"\(hint)")
+            try add(key, value, to: GatewaySettings.settings, and: [Self.routingKey, Self.limitsKey], in: path) { name in
+                GatewaySettings.limit(formerly: name).map { "is a limit: write \($0) below limits" }
             }
-            guard let scalar = value.scalar else {
-                throw InvalidConfiguration(description: "\(place): \(name) must have a single value")
-            }
-            entries[name] = Entry(value: scalar.string, place: place)
         }
-        self.entries = entries
+    }
+
+    /// Adds a setting or a limit.
+    ///
+    /// - Parameters:
+    ///   - others: other known keys.
+    ///   - former: returns what to write instead of a former name; nil if it is none.
+    private mutating func add(
+        _ key: Node,
+        _ value: Node,
+        to settings: [Setting],
+        and others: [String] = [],
+        in path: String,
+        former: (String) -> String?
+    ) throws(InvalidConfiguration) {
+        let (name, place) = (key.string ?? "", "\(path):\(key.mark?.line ?? 0)")
+        guard settings.contains(where: { $0.name == name }) else {
+            if let hint = former(name) { throw InvalidConfiguration(description: "\(place): \(name) \(hint)") }
+            let nearest = NearestName.of(name, among: settings.map(\.name) + others)
+            let hint = nearest.map { "; did you mean \($0)?" } ?? ""
+            throw InvalidConfiguration(description: "\(place): unknown key \"\(name)\"\(hint)")
+        }
+        guard let scalar = value.scalar else {
+            throw InvalidConfiguration(description: "\(place): \(name) must have a single value")
+        }
+        entries[name] = Entry(value: scalar.string, place: place)
+    }
+
+    private static func mapping(_ node: Node, _ path: String) throws(InvalidConfiguration) -> Node.Mapping {
+        guard let mapping = node.mapping else {
+            throw InvalidConfiguration(
+                description: "\(path):\(node.mark?.line ?? 1): must be a mapping of names to values"
+            )
+        }
+        return mapping
     }
 
     /// Reads a nested value.

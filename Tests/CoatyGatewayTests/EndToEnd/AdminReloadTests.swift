@@ -19,7 +19,7 @@ import Testing
         let scene = try AccessScene(Self.file, settings: "resume-window: 10\n")
         let refused = try reload(
             scene,
-            "resume-window: 20\nhttp-threads: 3\nname: other\nallowed-origins: https://a.example\nlog-level: debug\n"
+            "resume-window: 20\nlimits: {http-threads: 3}\nname: other\nallowed-origins: https://a.example\nlog-level: debug\n"
         )
         #expect(refused.status == 422 && refused.problem == "invalid-configuration")
         #expect(
@@ -50,7 +50,7 @@ import Testing
 
     @Test func writtenDefaultsAreNoChange() throws {
         let scene = try AccessScene(Self.file)
-        let unchanged = try reload(scene, "name: coaty-gateway\nresume-window: 60\nhttp-threads: 2\nlog-level: info\n")
+        let unchanged = try reload(scene, "name: coaty-gateway\nresume-window: 60\nlimits: {http-threads: 2}\nlog-level: info\n")
         #expect(unchanged.text == #"{"changed":[]}"#, "\(unchanged.text)")
     }
 
@@ -76,10 +76,10 @@ import Testing
     /// Lower limits do not end existing subscriptions.
     @Test func reloadChangesSharesOfConnectedClients() throws {
         let file = AccessFile(tokens: [.init("admin", "admin")])
-        let setting = "maximum-subscriptions-per-client: "
-        let scene = try AccessScene(file, settings: setting + "2\n")
+        func setting(_ share: Int) -> String { "limits: {maximum-subscriptions-per-client: \(share)}\n" }
+        let scene = try AccessScene(file, settings: setting(2))
         func reload(_ share: Int) throws {
-            try (file.yaml + setting + "\(share)\n").write(toFile: scene.path, atomically: false, encoding: .utf8)
+            try (file.yaml + setting(share)).write(toFile: scene.path, atomically: false, encoding: .utf8)
             let response = try scene.post(Self.path, "", as: "admin")
             #expect(response.text == #"{"changed":["maximum-subscriptions-per-client"]}"#)
         }

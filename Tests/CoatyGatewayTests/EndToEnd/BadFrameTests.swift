@@ -155,7 +155,7 @@ import Testing
     }
 
     @Test func invalidMessagesCloseTheConnection() throws {
-        let scene = try Scene(["--maximum-body-size", "100000"])
+        let scene = try Scene(["--limit", "maximum-body-size=100000"])
         let witness = try scene.gateway.frameClient()
         try witness.subscribe("s", #""event":"channel","channelId":"c""#)
         let binary = try scene.gateway.frameClient()

@@ -133,7 +133,7 @@ import Testing
     @Test func refusesPublicationsWhenTheQueueIsFull() throws {
         let port = try FreePort.tcp()
         let gateway = try GatewayProcess([
-            "--broker", "mqtt://127.0.0.1:\(port)", "--maximum-outbox-publications", "10",
+            "--broker", "mqtt://127.0.0.1:\(port)", "--limit", "maximum-outbox-publications=10",
         ])
         for number in 0..<5 {
             #expect(try gateway.post("/v1/channel/c", Load.body("\(number)")).text == #"{"deferred":true}"#)

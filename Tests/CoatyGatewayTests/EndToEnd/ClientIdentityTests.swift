@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test func identifyIsRefusedWhileOffline() throws {
-        let scene = try Scene(["--maximum-identities", "1"])
+        let scene = try Scene(["--limit", "maximum-identities=1"])
         scene.broker.kill()
         let client = try scene.gateway.frameClient()
         let refused = try client.ask("identify", #""name":"Early""#)
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test func numberOfIdentitiesIsLimited() throws {
-        let scene = try Scene(["--maximum-identities", "1"])
+        let scene = try Scene(["--limit", "maximum-identities=1"])
         var first: FrameClient? = try scene.gateway.frameClient()
         let id = try identify(#require(first), "First")
         let second = try scene.gateway.frameClient()

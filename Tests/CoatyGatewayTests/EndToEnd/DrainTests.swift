@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test func clientsAreAskedToReconnectAtDifferentTimes() throws {
-        let scene = try Scene(["--reconnect-spread", "4"])
+        let scene = try Scene(["--limit", "reconnect-spread=4"])
         let sockets = try (0..<40).map { _ in try scene.gateway.stream("advertise?objectType=t") }
         let streams = try (0..<40).map { _ in
             let connection = try RawConnection(port: scene.gateway.port)
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test func lateRequestsGetRetryAfter() throws {
-        let scene = try Scene(["--reconnect-spread", "30"])
+        let scene = try Scene(["--limit", "reconnect-spread=30"])
         let asking = try RawConnection(port: scene.gateway.port)
         let kept = try (0..<12).map { _ in
             let connection = try RawConnection(port: scene.gateway.port)
@@ -76,7 +76,7 @@ import Testing
 
     /// With the default stop timeout, pending requests have two seconds.
     @Test func longerStopTimeoutExtendsPendingRequests() throws {
-        let scene = try Scene(["--stop-timeout", "14", "--drain-delay", "1"])
+        let scene = try Scene(["--limit", "stop-timeout=14", "--limit", "drain-delay=1"])
         let question = try Question(scene, "/v1/call/op?limit=1&timeout=30000", "{}", topic: "/CLL:op/")
         let began = ContinuousClock.now
         scene.gateway.signal(SIGTERM)
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test func stopEndsInTimeDespitePendingWork() throws {
-        let scene = try Scene(["--drain-delay", "2"])
+        let scene = try Scene(["--limit", "drain-delay=2"])
         let asking = try RawConnection(port: scene.gateway.port)
         try ask(scene, on: asking)
         let stalled = try WebSocketClient.open(port: scene.gateway.port, path: "/v1/ws/advertise?objectType=t")
@@ -102,8 +102,8 @@ import Testing
     /// The broker's announcement would take another 200 ms.
     @Test func stopStepsFitTheStopTimeout() throws {
         for arguments in [
-            [], ["--drain-delay", "2"], ["--stop-timeout", "11", "--drain-delay", "1"],
-            ["--stop-timeout", "12", "--drain-delay", "4"],
+            [], ["--limit", "drain-delay=2"], ["--limit", "stop-timeout=11", "--limit", "drain-delay=1"],
+            ["--limit", "stop-timeout=12", "--limit", "drain-delay=4"],
         ] {
             let gateway = try GatewayProcess(["--embedded-broker-listen", "127.0.0.1:0"] + arguments)
             #expect(!gateway.log.contains("may need more time to stop"), "\(gateway.log)")

@@ -179,7 +179,7 @@ import Testing
     }
 
     @Test func queuedValuesAreBoundedByTheSetting() throws {
-        let scene = try Scene(["--maximum-agent-publications", "2"])
+        let scene = try Scene(["--limit", "maximum-agent-publications=2"])
         let node = try register(scene, Self.points())
         try associate(scene, node.sources[0], node.actors[0], route: "coaty/3/-/IOV/\(node.sources[0])")
         try untilAssociated(scene, node, node.sources[0])
@@ -234,7 +234,7 @@ import Testing
     }
 
     @Test func oversizedValuesAreReportedAsGap() throws {
-        let scene = try Scene(["--maximum-agent-event-size", "2000"])
+        let scene = try Scene(["--limit", "maximum-agent-event-size=2000"])
         let node = try register(scene, Self.points())
         let (source, actor) = (node.sources[0], node.actors[0])
         let route = "coaty/3/-/IOV/\(source)"
@@ -361,7 +361,7 @@ import Testing
     }
 
     @Test func idsAreUniqueAndNodesAreLimited() throws {
-        let scene = try Scene(["--maximum-io-nodes", "2", "--maximum-io-nodes-per-client", "2"])
+        let scene = try Scene(["--limit", "maximum-io-nodes=2", "--limit", "maximum-io-nodes-per-client=2"])
         let first = try register(scene, Self.points())
         let taken: [(String, String)] = [
             (#"{"contextName":"c","objectId":"\#(first.id)","ioActors":[{"name":"a","valueType":"t"}]}"#, "/objectId"),

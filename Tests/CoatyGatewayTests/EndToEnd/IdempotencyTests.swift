@@ -244,7 +244,7 @@ import Testing
     }
 
     @Test func keysAreBounded() throws {
-        let scene = try Scene(["--maximum-idempotency-keys-per-client", "2"])
+        let scene = try Scene(["--limit", "maximum-idempotency-keys-per-client=2"])
         func send(_ key: String) throws -> RawConnection.Response {
             try scene.gateway.post("/v1/channel/c", Self.event, headers: Self.key(key))
         }

@@ -222,7 +222,7 @@ import Testing
             tokens: [.init("ann", "maker"), .init("bob", "maker")],
             roles: ["maker": [#"{publish: [advertise, deadvertise], types: ["*"]}"#]]
         )
-        let scene = try AccessScene(access, ["--maximum-kept-object-bytes-per-client", "4000"])
+        let scene = try AccessScene(access, ["--limit", "maximum-kept-object-bytes-per-client=4000"])
         func advertise(_ thing: Thing, as name: String) throws -> String {
             try scene.post("/v1/advertise", thing.body(), as: name).text
         }

@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test func servesRequestsDuringTheDrainDelay() throws {
-        let scene = try Scene(["--drain-delay", "2"])
+        let scene = try Scene(["--limit", "drain-delay=2"])
         let stream = try scene.gateway.stream("advertise?objectType=com.example.Thing")
         scene.gateway.signal(SIGTERM)
         try waitUntil("it is not ready") { try scene.gateway.request("GET", "/readyz").status == 503 }
@@ -125,7 +125,7 @@ import Testing
         kill(try #require(children(of: gateway.pid).first), SIGKILL)
         // This takes 12.7 s. The exit code shows supervisors that the gateway did not stop on request.
         #expect(try gateway.waitForEnd() == 1)
-        #expect(gateway.log.contains(/error.*embedded broker is given up/))
+        try gateway.untilLogged(/error.*embedded broker is given up/, "that the broker is given up")
         #expect(
             gateway.log.contains(
                 /critical gateway: a component has failed: the gateway stops component="embedded broker"/

@@ -58,7 +58,7 @@ import Testing
 
     /// Repeated refusals of one client do not fill the log.
     @Test func repeatedMessagesAreCounted() throws {
-        let scene = try Scene(["--maximum-subscriptions-per-client", "1"])
+        let scene = try Scene(["--limit", "maximum-subscriptions-per-client=1"])
         let client = try scene.gateway.frameClient()
         for number in 0..<50 { _ = try client.ask("subscribe", #""event":"channel","channelId":"\#(number)""#) }
         try scene.gateway.stop()
@@ -72,7 +72,7 @@ import Testing
 
     /// The count is written even if no further message follows and the gateway keeps running.
     @Test func countIsWrittenAtTheEndOfTheInterval() throws {
-        let scene = try Scene(["--maximum-subscriptions-per-client", "1"])
+        let scene = try Scene(["--limit", "maximum-subscriptions-per-client=1"])
         let client = try scene.gateway.frameClient()
         for number in 0..<3 { _ = try client.ask("subscribe", #""event":"channel","channelId":"\#(number)""#) }
         try waitUntil("the count is written", within: 15) { scene.gateway.log.contains("(repeated once, at ") }

@@ -16,7 +16,7 @@ import Testing
         #","a":[\#(Array(repeating: "1", count: 1000).joined(separator: ","))]"#,
     ])
     func oversizedEventsAreReportedAsGap(_ members: String) throws {
-        let scene = try Scene(["--maximum-event-size", "1048576", "--maximum-event-values", "1000"])
+        let scene = try Scene(["--limit", "maximum-event-size=1048576", "--limit", "maximum-event-values=1000"])
         let client = try scene.gateway.frameClient()
         try client.subscribe("c", #""event":"channel","channelId":"c""#)
         try client.subscribe("other", #""event":"channel","channelId":"other""#)

@@ -38,7 +38,7 @@ struct MDNSTests {
         for _ in 0..<2 {
             let announcing = try announcing(network)
             try waitUntil("the gateway is ready") { try isReady(finding, network) }
-            #expect(finding.log.contains("broker=mqtt://127.0.0.1:\(announcing.brokerPort)"))
+            try finding.untilLogged("broker=mqtt://127.0.0.1:\(announcing.brokerPort)")
             let information = try network.run { try finding.request("GET", "/v1/info").text }
             #expect(
                 information.contains(#""address":"mqtt://_coaty-mqtt._tcp.local","state":"online","embedded":false"#)
@@ -69,7 +69,7 @@ struct MDNSTests {
         let announcement = try announcement(of: broker, network)
         defer { announcement.stop() }
         try waitUntil("the gateway is ready") { try isReady(finding, network) }
-        #expect(finding.log.contains("broker=mqtts://127.0.0.1:\(broker.port)"))
+        try finding.untilLogged("broker=mqtts://127.0.0.1:\(broker.port)")
     }
 
     @Test func aDiscoveredBrokerGetsTheCredentials() throws {
@@ -149,6 +149,6 @@ struct MDNSTests {
         try waitUntil("it announces") { peer.output.contains("announced") }
         let finding = try network.run { try GatewayProcess(["--broker-discovery", "true"]) }
         try waitUntil("the gateway is ready") { try isReady(finding, network) }
-        #expect(finding.log.contains("broker=mqtt://127.0.0.1:\(broker.port)"))
+        try finding.untilLogged("broker=mqtt://127.0.0.1:\(broker.port)")
     }
 }

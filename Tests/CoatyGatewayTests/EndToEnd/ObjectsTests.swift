@@ -125,7 +125,7 @@ import Testing
     /// The observer lists the objects of a gateway again when that gateway is back after its will, although it does not
     /// advertise them again, because it has no room to keep them.
     @Test func objectsReturnWhenTheirGatewayReconnects() throws {
-        let scene = try Scene(["--maximum-kept-object-bytes", "100"])
+        let scene = try Scene(["--limit", "maximum-kept-object-bytes=100"])
         let observer = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(scene.broker.port)"])
         let gatewayId = try Self.gatewayId(scene.gateway)
         try waitUntil("the gateway is listed") { try Self.agents(observer)[gatewayId] == true }

@@ -129,6 +129,7 @@ import Testing
         let performed =
             #""principal":"operator","credentials":"token","address":"127.0.0.1","needs":["administer gateway"]"#
         #expect(scene.audit.contains(performed), "\(scene.audit)")
-        #expect(scene.gateway.log.contains("paused: new work is refused") && scene.gateway.log.contains("resumed"))
+        try scene.gateway.untilLogged("paused: new work is refused")
+        try scene.gateway.untilLogged("resumed")
     }
 }

@@ -95,7 +95,7 @@ import Testing
     /// Raw events do not use the gateway's main connection, where they would delay Coaty events.
     @Test func rawEventsAreObservedOverFurtherConnections() throws {
         let broker = try BrokerProcess(extraConfiguration: ["log_type all"])
-        let scene = try Scene(["--maximum-raw-connections", "1"], broker: broker)
+        let scene = try Scene(["--limit", "maximum-raw-connections=1"], broker: broker)
         let client = try scene.gateway.frameClient()
         for (id, topic) in [("a", "a/#"), ("b", "+/b"), ("c", "c")] {
             try client.subscribe(id, #""event":"raw","topic":"\#(topic)""#)

@@ -16,7 +16,7 @@ import Testing
         ("maximum-listed-objects", "/v1/objects?limit=3", "limit"),
     ])
     func parametersAreBoundedByTheirSetting(setting: String, target: String, parameter: String) throws {
-        let scene = try Scene(["--\(setting)", "2"])
+        let scene = try Scene(["--limit", "\(setting)=2"])
         let isRead = !target.hasPrefix("/v1/discover")
         let answer = try isRead ? scene.gateway.request("GET", target) : scene.gateway.post(target, "{}")
         #expect(answer.status == 400 && answer.json?["parameter"] as? String == parameter, "\(answer.text)")
@@ -25,8 +25,8 @@ import Testing
 
     @Test func bodiesAreBoundedByTheirSettings() throws {
         let scene = try Scene([
-            "--maximum-batch-publications", "2", "--maximum-io-node-points", "1", "--maximum-io-node-size", "2000",
-            "--maximum-agent-name-size", "3", "--maximum-deadvertised-ids", "2",
+            "--limit", "maximum-batch-publications=2", "--limit", "maximum-io-node-points=1", "--limit", "maximum-io-node-size=2000",
+            "--limit", "maximum-agent-name-size=3", "--limit", "maximum-deadvertised-ids=2",
         ])
         for (ids, status) in [(#""x","y""#, 202), (#""x","y","x""#, 400)] {
             let event = #"{"objectIds":[\#(ids)]}"#
@@ -54,7 +54,7 @@ import Testing
     @Test func failedAttemptsAreBoundedByTheirSetting() throws {
         let scene = try AccessScene(
             AccessFile(tokens: [.init("reader", "admin")]),
-            ["--maximum-failed-attempts", "2"]
+            ["--limit", "maximum-failed-attempts=2"]
         )
         let statuses = try (0..<3).map { _ in try scene.get("/v1/status", as: "nobody").status }
         #expect(statuses == [401, 401, 429])
@@ -63,13 +63,13 @@ import Testing
     @Test func timeToAuthenticateIsASetting() throws {
         let scene = try AccessScene(
             AccessFile(tokens: [.init("reader", "admin")]),
-            ["--handshake-timeout", "1"]
+            ["--limit", "handshake-timeout=1"]
         )
         #expect(try scene.gateway.frameClient().closeCode(within: 8) == 4502)
     }
 
     @Test func responsesAreBoundedByTheirSetting() throws {
-        let scene = try Scene(["--maximum-response-bytes", "3000"])
+        let scene = try Scene(["--limit", "maximum-response-bytes=3000"])
         let discover = try scene.pendingDiscover("limit=0&timeout=60000")
         let filling = String(repeating: "x", count: 2000)
         let known = #""coreType":"CoatyObject","objectType":"t","objectId":"o","name":"n","externalId":"x""#

@@ -165,7 +165,7 @@ import Testing
     }
 
     @Test func nothingIsMirroredWithTheBoundZero() throws {
-        let scene = try ClusterScene(2, ["--maximum-peer-feeds", "0"])
+        let scene = try ClusterScene(2, ["--limit", "maximum-peer-feeds=0"])
         let client = try scene.gateways[0].frameClient()
         try client.subscribe("s", Self.channel)
         try publish(scene, 1)

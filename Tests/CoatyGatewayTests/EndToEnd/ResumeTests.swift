@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test func evictedEventsAreCountedInGap() throws {
-        let scene = try Scene(["--maximum-replay-memory", "20000"])
+        let scene = try Scene(["--limit", "maximum-replay-memory=20000"])
         let client = try scene.gateway.frameClient()
         try client.subscribe("s", Self.channel)
         try publish(scene, 0..<50)

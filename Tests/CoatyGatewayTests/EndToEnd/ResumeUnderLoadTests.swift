@@ -282,7 +282,7 @@ import Testing
 
     @Test func evictedEventsAreCountedInGap() throws {
         // The replay buffer holds about 150 events.
-        let scene = try Scene(["--maximum-replay-memory", "60000"])
+        let scene = try Scene(["--limit", "maximum-replay-memory=60000"])
         let witness = try scene.witness()
         for transports in Self.turns {
             let all = Returner(scene)

@@ -320,7 +320,7 @@ import Testing
         try Data(try Data(contentsOf: file).dropLast(7)).write(to: file)
         try scene.restart(SIGTERM)
         #expect(try scene.state() == "first")
-        #expect(scene.gateway.log.contains("is incomplete or was altered"))
+        try scene.gateway.untilLogged("is incomplete or was altered")
     }
 
     @Test func unsavedChangeIsAppliedAndReported() throws {

@@ -58,7 +58,7 @@ import Testing
             gateway = try GatewayProcess(
                 [
                     "--broker", "mqtt://127.0.0.1:\(broker.port)", "--resume-window", "\(resumeWindow)",
-                    "--maximum-replay-memory", "65536",
+                    "--limit", "maximum-replay-memory=65536",
                 ],
                 // With several arenas, memory freed by one thread is not available to others, and its size varies by
                 // chance.

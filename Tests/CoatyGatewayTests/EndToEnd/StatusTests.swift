@@ -208,7 +208,7 @@ import Testing
                     "viewing": ["{read: [status]}"],
                 ]
             ),
-            ["--maximum-subscriptions", "2", "--maximum-subscriptions-per-client", "1"]
+            ["--limit", "maximum-subscriptions=2", "--limit", "maximum-subscriptions-per-client=1"]
         )
         func status(as name: String) throws -> (text: String, status: Status?) {
             let answer = try scene.get("/v1/status", as: name)

@@ -197,9 +197,9 @@ import WebSocketServer
         defer { broker.stop() }
         let resumeMemory = 1 << 20
         let gateway = try GatewayProcess([
-            "--broker", "mqtt://127.0.0.1:\(broker.port)", "--maximum-replay-memory", "\(resumeMemory)",
+            "--broker", "mqtt://127.0.0.1:\(broker.port)", "--limit", "maximum-replay-memory=\(resumeMemory)",
             // A client that reads nothing must not be cut before the others are through.
-            "--connection-timeout", "150", "--keep-alive-timeout", "150",
+            "--limit", "connection-timeout=150", "--limit", "keep-alive-timeout=150",
         ])
         try gateway.untilReady()
         let port = gateway.port

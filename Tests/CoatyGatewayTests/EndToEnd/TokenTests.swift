@@ -265,7 +265,7 @@ import Testing
         let known = try scene.gateway.frameClient()
         #expect(try known.ask("authenticate", Self.authenticate(AccessFile.secret(of: "ann"))).op == "ok")
         #expect(try scene.get("/v1/info", as: nil).status == 401)
-        #expect(scene.gateway.log.contains("authentication failed"))
+        try scene.gateway.untilLogged("authentication failed")
         try waitUntil("the audit log names the address") {
             scene.audit.contains(#""event":"authentication-failed","principal":null,"address":"127.0.0.1""#)
         }

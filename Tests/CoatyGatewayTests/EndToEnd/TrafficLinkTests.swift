@@ -171,7 +171,7 @@ import Testing
     }
 
     @Test func brokerConnectionsPerClientAreLimited() throws {
-        let scene = try Scene(["--maximum-broker-connections-per-client", "8"], broker: Self.talkativeBroker())
+        let scene = try Scene(["--limit", "maximum-broker-connections-per-client=8"], broker: Self.talkativeBroker())
         let client = try scene.gateway.frameClient()
         let names = SentEvent.all.map(\.event)
         func choice(_ index: Int) -> String { Self.traffic + #","events":["\#(names[index])"]"# }
@@ -221,7 +221,7 @@ import Testing
     }
 
     @Test func sessionsDisconnectBeforeTheGatewayEnds() throws {
-        let scene = try Scene(["--maximum-broker-connections-per-client", "8"], broker: Self.talkativeBroker())
+        let scene = try Scene(["--limit", "maximum-broker-connections-per-client=8"], broker: Self.talkativeBroker())
         let client = try scene.gateway.frameClient()
         for (index, sent) in SentEvent.all.prefix(8).enumerated() {
             try client.subscribe("t\(index)", Self.traffic + #","events":["\#(sent.event)"]"#)

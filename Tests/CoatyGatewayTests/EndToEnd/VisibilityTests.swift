@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test func replayedEventsAreFilteredByVisibility() throws {
-        let scene = try AccessScene(Self.file, ["--maximum-replay-memory", "20000"])
+        let scene = try AccessScene(Self.file, ["--limit", "maximum-replay-memory=20000"])
         let channel = #""event":"channel","channelId":"c""#
         let admin = try scene.socket(as: "admin")
         try admin.subscribe("a", channel)

@@ -14,7 +14,7 @@ import Testing
         let long = String(repeating: "x", count: 20_000)
         let until = #"["name",["Like","%y"]]"#.percentEncoded
         for (steps, status) in [("100", 422), ("10000", 200)] {
-            let scene = try Scene(["--maximum-filter-steps", steps])
+            let scene = try Scene(["--limit", "maximum-filter-steps=\(steps)"])
             let discover = try scene.pendingDiscover("limit=1&timeout=60000&until=\(until)")
             let object = Self.object("o", long, #","externalId":"x""#)
             try scene.agent.publish("coaty/3/-/RSV/agent/\(discover.correlationID)", object)
@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test func memoryOfOrderedQueriesIsBoundedByItsSetting() throws {
-        let scene = try Scene(["--maximum-query-memory", "\(1 << 20)"])
+        let scene = try Scene(["--limit", "maximum-query-memory=\(1 << 20)"])
         func total() throws -> Int {
             try scene.gateway.request("GET", "/v1/objects?objectType=t&limit=1").json?["total"] as? Int ?? 0
         }
@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test func agentsThatHaveLeftAreBoundedByTheirSetting() throws {
-        let scene = try Scene(["--maximum-departed-agents", "1"])
+        let scene = try Scene(["--limit", "maximum-departed-agents=1"])
         func offline() throws -> [String] {
             let agents = try scene.gateway.request("GET", "/v1/agents?online=false").json?["agents"]
             return (agents as? [[String: Any]] ?? []).compactMap {
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test func throttledObjectsAreBoundedByTheirSetting() throws {
-        let scene = try Scene(["--maximum-throttled-objects", "1"])
+        let scene = try Scene(["--limit", "maximum-throttled-objects=1"])
         let client = try scene.gateway.frameClient()
         try client.subscribe("t", #""event":"channel","channelId":"c","throttle":60000"#)
         for version in 0..<3 {
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test func answersToADiscoverAreBoundedByTheirSetting() throws {
-        let scene = try Scene(["--maximum-discover-answers", "2"])
+        let scene = try Scene(["--limit", "maximum-discover-answers=2"])
         let client = try scene.gateway.frameClient()
         try client.subscribe("s", #""event":"discover""#)
         try scene.agent.publish("coaty/3/-/DSC/agent/correlation", #"{"externalId":"x"}"#)
@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test func connectionsWithoutAProtocolAreBoundedByTheirSetting() throws {
-        let scene = try Scene(["--maximum-undecided-connections", "16"])
+        let scene = try Scene(["--limit", "maximum-undecided-connections=16"])
         let silent = try (0..<16).map { _ in try RawConnection(port: scene.gateway.port) }
         for connection in silent { try connection.send("G") }
         #expect(try !silent[0].isClosedByPeer(within: 0.2))
@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test func ticketsAreBoundedByTheirSetting() throws {
-        let scene = try AccessScene(Self.tokens(), ["--maximum-tickets-per-client", "1"])
+        let scene = try AccessScene(Self.tokens(), ["--limit", "maximum-tickets-per-client=1"])
         func ticket() throws -> String {
             try #require(try scene.post("/v1/tickets", "{}", as: "ann").json?["ticket"] as? String)
         }
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test func theFrameWithATokenIsBoundedByItsSetting() throws {
-        let scene = try AccessScene(Self.tokens(), ["--maximum-token-size", "1024"])
+        let scene = try AccessScene(Self.tokens(), ["--limit", "maximum-token-size=1024"])
         let long = String(repeating: "x", count: 2000)
         let client = try scene.gateway.frameClient()
         try client.send(#"{"op":"authenticate","id":"1","token":"\#(long)"}"#)
@@ -121,7 +121,7 @@ import Testing
 
     @Test func refusalsWithoutAFeedOrOnOneConnectionAreCounted() throws {
         let scene = try Scene([
-            "--maximum-feeds", "2", "--maximum-feeds-per-client", "3", "--maximum-subscriptions-per-connection", "2",
+            "--limit", "maximum-feeds=2", "--limit", "maximum-feeds-per-client=3", "--limit", "maximum-subscriptions-per-connection=2",
         ])
         func count(_ limit: String, _ scope: String) throws -> Int? {
             let name = #"coaty_gateway_limits_reached_total{limit="\#(limit)",scope="\#(scope)"} "#

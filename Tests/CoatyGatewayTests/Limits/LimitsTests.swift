@@ -21,7 +21,7 @@ import Coaty
     }
 
     @Test func namesAreUniqueAndFollowOneScheme() {
-        let names = GatewaySettings.all.flatMap { [$0.name, $0.formerName].compactMap(\.self) }
+        let names = GatewaySettings.all.map(\.name)
         #expect(Set(names).count == names.count)
         for bound in Limits.bounds {
             let endings = ["-timeout", "-delay", "-spread", "-threads"]
@@ -31,21 +31,6 @@ import Coaty
             #expect(isNamed, "\(bound.name)")
             if let value = bound.value(Limits()) { #expect(bound.range.contains(value), "\(bound.name)") }
         }
-    }
-
-    @Test(arguments: [
-        ("outbox-bytes", "maximum-outbox-bytes"), ("outbox-publications", "maximum-outbox-publications"),
-        ("resume-memory", "maximum-replay-memory"),
-    ])
-    func formerNamesStillWork(_ former: String, _ name: String) throws {
-        let bound = try #require(Limits.bounds.first { $0.name == name })
-        let old = try GatewaySettings(flags: [former: "70"], environment: [:], file: nil)
-        #expect(bound.value(old.limits) == 70)
-        let variable = Setting.environmentVariable(former)
-        let environment = try GatewaySettings(flags: [:], environment: [variable: "71"], file: nil)
-        #expect(bound.value(environment.limits) == 71)
-        let both = try GatewaySettings(flags: [former: "70", name: "72"], environment: [:], file: nil)
-        #expect(bound.value(both.limits) == 72)
     }
 
     @Test(arguments: [128, 256, 512, 4096]) func partsOfTheMemoryAddUp(_ mebibytes: Int) {

@@ -143,7 +143,7 @@ def sigterm(fault):
     call gets a response, and each accepted publication is published. No stream misses an event before its end."""
     fault.start_broker()
     # A gateway with limits for this number of clients of one address.
-    fault.start_gateway("--maximum-connections", 4 * STREAMS, "--maximum-pending-requests", 4 * PENDING)
+    fault.start_gateway("--limit", f"maximum-connections={4 * STREAMS}", "--limit", f"maximum-pending-requests={4 * PENDING}")
     fault.start_traffic(events=10)
     port = fault.gateway.port
     with contextlib.ExitStack() as stack:
