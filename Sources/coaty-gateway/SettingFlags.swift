@@ -33,7 +33,9 @@ struct SettingFlags: ParsableArguments {
 }
 
 struct LimitFlags: ParsableArguments {
-    @Option(help: ArgumentHelp("A limit; repeatable. \"coaty-gateway help limits\" lists them.", valueName: "name=value"))
+    @Option(
+        help: ArgumentHelp("A limit; repeatable. \"coaty-gateway help limits\" lists them.", valueName: "name=value")
+    )
     var limit: [String] = []
 }
 

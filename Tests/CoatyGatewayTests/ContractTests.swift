@@ -26,6 +26,6 @@ import Yams
 
         let parameters = (document["components"] as? [String: Any])?["parameters"] as? [String: [String: Any]]
         let event = parameters?["StreamEvent"]?["schema"] as? [String: Any]
-        #expect(event?["enum"] as? [String] == Observation.Event.allCases.map(\.rawValue))
+        #expect(event?["enum"] as? [String] == Observation.names)
     }
 }

@@ -65,7 +65,8 @@ import Testing
     @Test(arguments: [
         ["port": "x"], ["port": "-1"], ["namespace": "a/b"], ["namespace": ""], ["broker": "http://h"],
         ["broker": "mqtt://"], ["broker": "mqtt://h:0"], ["broker": "mqtt://h/path"], ["log-level": "loud"],
-        ["embedded-broker-listen": "1883"], ["state-directory": ""], ["maximum-io-nodes": "-1"], ["maximum-outbox-bytes": "0"],
+        ["embedded-broker-listen": "1883"], ["state-directory": ""], ["maximum-io-nodes": "-1"],
+        ["maximum-outbox-bytes": "0"],
         ["maximum-timeout": "0"],
         ["broker": "mqtt://h", "broker-ca-file": "x"],
         ["broker": "mqtts://h", "broker-key-file": "x"],
@@ -210,7 +211,8 @@ import Testing
         ("host: h\nresume-memory: 7\n", ":2: resume-memory is a limit: write maximum-replay-memory below limits"),
         ("limits:\n  outbox-bytes: 7\n", ":2: outbox-bytes is called maximum-outbox-bytes"),
         ("limits:\n  maximum-io-node: 7\n", ":2: unknown key \"maximum-io-node\"; did you mean maximum-io-nodes?"),
-        ("limits: {host: h}\n", ":1: unknown key \"host\""), ("limits: 7\n", ":1: must be a mapping of names to values"),
+        ("limits: {host: h}\n", ":1: unknown key \"host\""),
+        ("limits: 7\n", ":1: must be a mapping of names to values"),
         ("limits: {maximum-io-nodes: x}\n", ":1: maximum-io-nodes: must be a whole number"),
     ])
     func wrongLimitsInTheFileAreRefused(_ text: String, _ reason: String) throws {

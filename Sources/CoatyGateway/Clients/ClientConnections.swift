@@ -1,3 +1,4 @@
+import Access
 import Base
 import Network
 import ProblemDetails
@@ -176,7 +177,7 @@ extension ClientConnections.Statistics {
 struct SubscriptionStatistics {
     /// The client's id of the subscription; nil on a connection with a single subscription.
     let id: String?
-    let event: Observation.Event
+    let event: AccessPattern
     let overflow: SubscriptionOptions.Overflow
     /// Events queued until the client reads, without events that throttling holds back.
     let queued: Int
@@ -189,7 +190,7 @@ struct SubscriptionStatistics {
     init?(_ queue: SubscriptionQueue) {
         guard let wanted = queue.subscription.wanted else { return nil }
         id = queue.subscription.id
-        event = wanted.event
+        event = wanted.pattern
         overflow = queue.subscription.options.overflow
         queued = queue.queued
         queuedBytes = queue.queuedBytes

@@ -181,15 +181,14 @@ final class SocketSession: WebSocketEndpoint.Client {
     private func subscribe(_ frame: ClientFrame) throws {
         let parameters = FrameParameters(frame: frame.json, limits: services.accounts.limits)
         let event = try parameters.required("event")
-        if let eventParameters = Observation.Event(rawValue: event)?.parameters {
-            let members = ClientFrame.members.union(["event"]).union(eventParameters).union(
+        if let parameters = Observation.pattern(named: event).flatMap({ Observation.parameters[$0] }) {
+            let members = ClientFrame.members.union(["event"]).union(parameters).union(
                 SubscriptionOptions.parameters
             )
             try frame.json.refuseMembers(besides: members)
         }
         guard let observation = try Observation(event: event, parameters) else {
-            let names = Observation.Event.allCases.map(\.rawValue).joined(separator: ", ")
-            throw parameters.invalid("event", "must be one of \(names)")
+            throw parameters.invalid("event", "must be one of \(Observation.names.joined(separator: ", "))")
         }
         let options = try SubscriptionOptions(parameters, of: observation)
         let principal = try authenticated()
@@ -210,11 +209,13 @@ final class SocketSession: WebSocketEndpoint.Client {
         let principal = try authenticated()
         let name = try parameters.required("event")
         let operation = try parameters.level("operation")?.text
-        guard (name == "call") == (operation != nil) else {
-            throw parameters.invalid("operation", name == "call" ? "is missing" : "is only for calls")
+        guard let type = ClientRequests.type(named: name) else {
+            throw parameters.invalid("event", "must be one of \(ClientRequests.names.joined(separator: ", "))")
         }
-        let request = try frame.json.data { try EventRequest(event: name, operation: operation, payload: $0) }
-        guard let request else { throw parameters.invalid("event", "must be one of call, discover, query, update") }
+        guard type.hasOperation == (operation != nil) else {
+            throw parameters.invalid("operation", type.hasOperation ? "is missing" : "is only for calls")
+        }
+        let request = try frame.json.data { payload in try type.parse(payload, operation: operation) }
         let permitted = try services.gate.perform(
             SendRequest(request: request, options: options, identity: identity),
             by: principal
@@ -314,8 +315,8 @@ final class SocketSession: WebSocketEndpoint.Client {
         let parameters = FrameParameters(frame: frame.json, limits: services.accounts.limits)
         let correlationId = CoatyUUID(wire: try parameters.required("correlationId"))
         let event = try parameters.required("event")
-        guard let response = ObservedRequests.responses.first(where: { $0.name == event }) else {
-            let names = ObservedRequests.responses.map(\.name).joined(separator: ", ")
+        guard let response = ClientRequests.answers.first(where: { $0.name == event }) else {
+            let names = ClientRequests.answers.map(\.name).joined(separator: ", ")
             throw parameters.invalid("event", "must be one of \(names)")
         }
         let principal = try authenticated()

@@ -141,7 +141,7 @@ final class WebSocketEndpoint: WebSocketHandler {
 
     /// Returns the answer to a request for this path that is not a WebSocket handshake.
     static func upgradeRequired(at path: String) -> Problem {
-        let event = path.split(separator: "/").last.flatMap { Observation.Event(rawValue: String($0)) }
+        let event = path.split(separator: "/").last.flatMap { Observation.pattern(named: String($0)) }
         let stream = event.map { EventStreamResource.path.replacing("{event}", with: $0.rawValue) }
         return Problem(
             type: Problems.typePrefix + "upgrade-required",

@@ -86,14 +86,14 @@ struct FeedUpstream {
             observe(try? .associate(ioContextName: contextName.text)) { event in
                 { ObservedEvent(event, .data, .named(.associate, .context(contextName))) }
             }
-        case .discover: observeRequests(.discover, .data, .types(.discover)) { .discover($0) }
-        case .query: observeRequests(.query, .data, .types(.query)) { .query($0) }
+        case .discover: observeRequests(.discover, .data, .types(.discover))
+        case .query: observeRequests(.query, .data, .types(.query))
         case .update(.core(let coreType)):
-            observeRequests(.update(withCoreType: coreType), .objects, .objects(.update)) { .update($0) }
+            observeRequests(.update(withCoreType: coreType), .objects, .objects(.update))
         case .update(.object(let objectType)):
-            observeRequests(try? .update(withObjectType: objectType.text), .objects, .objects(.update)) { .update($0) }
+            observeRequests(try? .update(withObjectType: objectType.text), .objects, .objects(.update))
         case .call(let operation):
-            observeRequests(try? .call(operation: operation.text), .data, .call(operation)) { .call($0) }
+            observeRequests(try? .call(operation: operation.text), .data, .call(operation))
         case .raw(let topic):
             do {
                 let place = try rawSessions.place(for: client)
@@ -199,14 +199,13 @@ struct FeedUpstream {
     }
 
     /// Subscribes to requests of agents and other clients, and keeps them so that clients can answer.
-    private func observeRequests<Event: RequestEvent>(
+    private func observeRequests<Event: ClientRequest>(
         _ observation: EventObservation<Event>?,
         _ subject: ObservedEvent.Subject,
-        _ access: EventAccess,
-        _ request: @escaping @Sendable (Event) -> EventRequest
+        _ access: EventAccess
     ) {
         observe(observation, size: { PendingEvent.size(ofNames: $0.correlationId?.string) }) { [requests] event in
-            requests.insert(request(event), event)
+            requests.insert(event)
             // The time for answers starts now.
             let delivered = event.correlationId.map {
                 DeliveredRequest(correlationId: $0, isDiscover: Event.eventType == .discover)

@@ -7,11 +7,8 @@ import Synchronization
 ///
 /// Bounded in number and bytes; the oldest requests are removed first.
 final class ObservedRequests: Sendable {
-    /// The events that answer a request.
-    static let responses = [CommunicationEventType.resolve, .retrieve, .complete, .return]
-
     private struct State {
-        var requests: [CoatyUUID: EventRequest] = [:]
+        var requests: [CoatyUUID: any ClientRequest] = [:]
         var order: Deque<(id: CoatyUUID, size: Int)> = []
         var bytes = 0
     }
@@ -25,10 +22,10 @@ final class ObservedRequests: Sendable {
     ///   - maximumBytes: the maximum size of all requests in memory, in bytes.
     init(limit: Int, maximumBytes: Int) { (self.limit, self.maximumBytes) = (limit, maximumBytes) }
 
-    func insert<Event: RequestEvent>(_ request: EventRequest, _ event: Event) {
-        guard let id = event.correlationId else { return }
+    func insert(_ request: some ClientRequest) {
+        guard let id = request.correlationId else { return }
         // A correlation id can be as long as a topic.
-        let size = event.payload.footprint + id.string.utf8.count
+        let size = request.payload.footprint + id.string.utf8.count
         state.withLock { state in
             // An Update event is received on two topics. A later request with the same id must not replace the first
             // one.
@@ -46,7 +43,7 @@ final class ObservedRequests: Sendable {
     }
 
     /// Returns a request; nil if it is not known.
-    func request(_ correlationId: CoatyUUID) -> EventRequest? { state.withLock { $0.requests[correlationId] } }
+    func request(_ correlationId: CoatyUUID) -> (any ClientRequest)? { state.withLock { $0.requests[correlationId] } }
 }
 
 extension Problems {

@@ -1,3 +1,4 @@
+import Access
 import Coaty
 import CoatyMQTT
 import Network
@@ -26,37 +27,28 @@ enum Observation: Sendable, Hashable {
     /// All events of some event types, unchecked as on the wire.
     case traffic(Set<CommunicationEventType>)
 
-    /// The events that can be observed, by their names in frames and paths.
-    enum Event: String, CaseIterable {
-        case advertise, associate, call, channel, deadvertise, discover
-        case ioState = "iostate"
-        case ioValue = "iovalue"
-        case query, raw, routing, traffic, update
+    /// The patterns that can be observed, whose names are those in frames and paths, and the names of the parameters that
+    /// select their events.
+    static let parameters: [AccessPattern: Set<String>] = [
+        .advertise: ["coreType", "objectType", "snapshot"], .associate: ["contextName"], .call: ["operation"],
+        .channel: ["channelId"], .deadvertise: [], .discover: [], .iostate: ["ioPointId"], .iovalue: ["ioActorId"],
+        .query: [], .raw: ["topic"], .routing: ["contextId"], .traffic: ["events"],
+        .update: ["coreType", "objectType"],
+    ]
 
-        /// Names of the parameters that select the events.
-        var parameters: Set<String> {
-            switch self {
-            case .advertise: ["coreType", "objectType", "snapshot"]
-            case .associate: ["contextName"]
-            case .call: ["operation"]
-            case .channel: ["channelId"]
-            case .deadvertise, .discover, .query: []
-            case .ioState: ["ioPointId"]
-            case .ioValue: ["ioActorId"]
-            case .raw: ["topic"]
-            case .routing: ["contextId"]
-            case .traffic: ["events"]
-            case .update: ["coreType", "objectType"]
-            }
-        }
+    /// The names of the patterns that can be observed.
+    static let names = parameters.keys.map(\.rawValue).sorted()
+
+    /// Returns the pattern with a name in frames and paths; nil if there is none that can be observed.
+    static func pattern(named name: String) -> AccessPattern? {
+        AccessPattern(rawValue: name).flatMap { parameters[$0] == nil ? nil : $0 }
     }
 
     /// Parses an observation from an event name and parameters. Returns nil if no event has this name.
     ///
     /// - Throws: an error with the missing or invalid parameter.
     init?(event name: String, _ parameters: some ClientParameters) throws {
-        guard let event = Event(rawValue: name) else { return nil }
-        switch event {
+        switch AccessPattern(rawValue: name) {
         case .advertise:
             if try parameters.boolean("snapshot") ?? false {
                 self = .objects(try Self.objectKind(parameters))
@@ -68,8 +60,8 @@ enum Observation: Sendable, Hashable {
         case .channel: self = .channel(try parameters.requiredLevel("channelId"))
         case .deadvertise: self = .deadvertise
         case .discover: self = .discover
-        case .ioState: self = .ioState(point: try Self.id("ioPointId", parameters))
-        case .ioValue: self = .ioValue(actor: try Self.id("ioActorId", parameters))
+        case .iostate: self = .ioState(point: try Self.id("ioPointId", parameters))
+        case .iovalue: self = .ioValue(actor: try Self.id("ioActorId", parameters))
         case .query: self = .query
         case .raw:
             let topic = try parameters.required("topic")
@@ -80,6 +72,7 @@ enum Observation: Sendable, Hashable {
         case .routing: self = .routing(context: CoatyUUID(wire: try parameters.required("contextId")))
         case .traffic: self = .traffic(try Self.eventTypes(parameters))
         case .update: self = .update(try Self.requiredObjectKind(parameters))
+        default: return nil
         }
     }
 
@@ -116,7 +109,8 @@ enum Observation: Sendable, Hashable {
         }
     }
 
-    var event: Event {
+    /// The pattern in grants, whose name is that of the events in frames and paths.
+    var pattern: AccessPattern {
         switch self {
         case .advertise, .objects: .advertise
         case .associate: .associate
@@ -124,8 +118,8 @@ enum Observation: Sendable, Hashable {
         case .channel: .channel
         case .deadvertise: .deadvertise
         case .discover: .discover
-        case .ioState: .ioState
-        case .ioValue: .ioValue
+        case .ioState: .iostate
+        case .ioValue: .iovalue
         case .query: .query
         case .raw: .raw
         case .routing: .routing

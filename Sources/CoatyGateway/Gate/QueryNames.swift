@@ -46,8 +46,8 @@ enum QueryNames: Sendable, ExpressibleByArrayLiteral {
         switch self {
         case .only(let names): names
         case .stream:
-            event.flatMap(Observation.Event.init).map { event in
-                event.parameters.union(SubscriptionOptions.parameters).union([Self.ticket])
+            event.flatMap(Observation.pattern).flatMap { Observation.parameters[$0] }.map { parameters in
+                parameters.union(SubscriptionOptions.parameters).union([Self.ticket])
             }
         case .any: nil
         }

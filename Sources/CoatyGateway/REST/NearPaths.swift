@@ -86,7 +86,7 @@ struct NearPaths: Sendable {
 extension Problems {
     /// - Parameter name: the name of the event in the path of a stream.
     static func unknownEvent(_ name: String) -> Problem {
-        let known = Observation.Event.allCases.map(\.rawValue)
+        let known = Observation.names
         let question = NearestName.of(name, among: known).map { " Did you mean \($0)?" } ?? ""
         let reason = name.isEmpty ? "The path names no event." : "There is no event \(short(name)).\(question)"
         return notFound(detail: "\(reason) The events are \(known.joined(separator: ", ")).")

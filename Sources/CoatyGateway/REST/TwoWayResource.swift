@@ -7,29 +7,23 @@ import HTTPServer
 /// responses together or, as NDJSON, one by one.
 struct TwoWayResource: Sendable {
     /// The templates of its routes. Their responses depend on the answers of agents.
-    static let paths: Set = ["/v1/discover", "/v1/query", "/v1/update", "/v1/call/{operation}"]
+    static let paths = Set(ClientRequests.types.map { $0.path })
 
     let services: ClientServices
 
     func register(in router: inout GatewayRouter) {
         let query = QueryNames.only(RequestOptions.parameters.union(["min"]))
-        router.on(.post, "/v1/discover", query: query) { answer($0, $1, "discover") }
-        router.on(.post, "/v1/query", query: query) { answer($0, $1, "query") }
-        router.onPost("/v1/update", query: query, publishingBy: services.gate, canStream: true) {
-            request,
-            principal,
-            claim in
-            answer(request, principal, "update", claim)
-        }
-        router.onPost("/v1/call/{operation}", query: query, publishingBy: services.gate, canStream: true) {
-            request,
-            principal,
-            claim in
-            let operation = request.parameters["operation"] ?? ""
-            guard WireName.isPublishable(operation) else {
-                return .response(Problems.invalidParameter("operation", InvalidParameter.level).response())
+        for type in ClientRequests.types {
+            guard type.isEffective else {
+                router.on(.post, type.path, query: query) { answer($0, $1, type) }
+                continue
             }
-            return answer(request, principal, "call", operation: operation, claim)
+            router.onPost(type.path, query: query, publishingBy: services.gate, canStream: true) {
+                request,
+                principal,
+                claim in
+                answer(request, principal, type, claim)
+            }
         }
     }
 
@@ -37,21 +31,22 @@ struct TwoWayResource: Sendable {
     private func answer(
         _ request: borrowing HTTPRequest,
         _ principal: Principal,
-        _ event: String,
-        operation: String? = nil,
+        _ type: any ClientRequest.Type,
         _ claim: IdempotencyClaim? = nil
     ) -> HTTPReply {
+        let operation = type.hasOperation ? request.parameters["operation"] ?? "" : nil
+        guard operation.map(WireName.isPublishable) ?? true else {
+            return .response(Problems.invalidParameter("operation", InvalidParameter.level).response())
+        }
         guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
         do {
             let parameters = QueryParameters(request, limits: services.accounts.limits)
             let options = try RequestOptions(parameters)
             let minimum = try Self.minimum(parameters, options, isStream: request.prefersNDJSON)
-            guard
-                let eventRequest = try EventRequest(event: event, operation: operation, payload: Payload(request.body))
-            else { return .response(Problems.notFound(request.path).response()) }
+            let event = try type.parse(Payload(request.body), operation: operation)
             // Before the first byte of a stream is sent, because the status can't change afterwards.
             let permitted = try services.gate.perform(
-                SendRequest(request: eventRequest, options: options),
+                SendRequest(request: event, options: options),
                 by: principal
             )
             if request.prefersNDJSON {

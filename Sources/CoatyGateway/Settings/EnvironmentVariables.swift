@@ -15,7 +15,8 @@ enum EnvironmentVariables {
         if let name = own.keys.filter({ !known.contains($0) }).min() {
             let hint = nearest(to: name, among: known).map { "did you mean \($0)? " } ?? ""
             throw InvalidConfiguration(
-                description: "\(name): there is no such setting; \(hint)coaty-gateway help serve and help limits list all"
+                description:
+                    "\(name): there is no such setting; \(hint)coaty-gateway help serve and help limits list all"
             )
         }
         return own

@@ -101,7 +101,8 @@ public struct Setting: Sendable {
     /// The first clause of ``help``, with the default.
     public var summary: String {
         let first = help.wholeMatch(of: /(.+?)(?:,? such as .+|; .+|\. [A-Z].+|\.)/)?.output.1 ?? help[...]
-        guard let value = help.firstMatch(of: /\([^()]*\)\.$/)?.output, !first.hasSuffix(")") else { return "\(first)." }
+        let value = help.firstMatch(of: /\([^()]*\)\.$/)?.output
+        guard let value, !first.hasSuffix(")") else { return "\(first)." }
         return "\(first) \(value)"
     }
     /// The value that has the same effect as no value; nil if there is none.
@@ -145,6 +146,7 @@ extension GatewaySettings {
     public struct Group: Sendable {
         /// Such as `Broker`.
         public let title: String
+        /// In the order of the help.
         public let settings: [Setting]
     }
 

@@ -200,7 +200,8 @@ struct ConfigurationFile {
                 access = try Self.read(value, GatewaySettings.accessName, path: path, AccessConfiguration.init)
                 continue
             }
-            try add(key, value, to: GatewaySettings.settings, and: [Self.routingKey, Self.limitsKey], in: path) { name in
+            try add(key, value, to: GatewaySettings.settings, and: [Self.routingKey, Self.limitsKey], in: path) {
+                name in
                 GatewaySettings.limit(formerly: name).map { "is a limit: write \($0) below limits" }
             }
         }

@@ -356,7 +356,7 @@ package final class RoutingAdmin {
         within time: Duration,
         holding place: (any PublicationHolder)?
     ) async throws -> CompleteEvent? {
-        let (answers, continuation) = AsyncStream.makeStream(of: CompleteEvent?.self, bufferingPolicy: .bufferingOldest(1))
+        let (answers, continuation) = AsyncStream<CompleteEvent?>.makeStream(bufferingPolicy: .bufferingOldest(1))
         let request = try manager.publish(event, holding: place) {
             continuation.yield(nil)
         } handler: {

@@ -66,7 +66,10 @@ import Testing
     func otherAddressesAreOpenWithAPrivateBroker(_ host: String) throws {
         let gateway = try GatewayProcess(["--host", host] + Self.privateBroker)
         try Self.expectOpen(gateway)
-        try gateway.untilLogged(/warning.*open access: every client that reaches \S+ may use the embedded broker/, "the warning")
+        try gateway.untilLogged(
+            /warning.*open access: every client that reaches \S+ may use the embedded broker/,
+            "the warning"
+        )
     }
 
     @Test func sharedBrokerRequiresAToken() throws {

@@ -50,7 +50,10 @@ import Testing
 
     @Test func writtenDefaultsAreNoChange() throws {
         let scene = try AccessScene(Self.file)
-        let unchanged = try reload(scene, "name: coaty-gateway\nresume-window: 60\nlimits: {http-threads: 2}\nlog-level: info\n")
+        let unchanged = try reload(
+            scene,
+            "name: coaty-gateway\nresume-window: 60\nlimits: {http-threads: 2}\nlog-level: info\n"
+        )
         #expect(unchanged.text == #"{"changed":[]}"#, "\(unchanged.text)")
     }
 

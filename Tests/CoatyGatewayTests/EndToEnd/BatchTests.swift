@@ -127,7 +127,9 @@ import Testing
 
     @Test func reportsDeferredAndRefusedPublications() throws {
         let port = try FreePort.tcp()
-        let gateway = try GatewayProcess(["--broker", "mqtt://127.0.0.1:\(port)", "--limit", "maximum-outbox-publications=4"])
+        let gateway = try GatewayProcess([
+            "--broker", "mqtt://127.0.0.1:\(port)", "--limit", "maximum-outbox-publications=4",
+        ])
         let good = #"{"event":"deadvertise","data":{"objectIds":["x"]}}"#
         let results = try results(gateway.post("/v1/batch", "[\(good),\(good),\(good)]"))
         #expect(results.map { $0["status"] as? Int } == [202, 202, 429])

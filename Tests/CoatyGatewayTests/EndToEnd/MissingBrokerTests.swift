@@ -13,7 +13,10 @@ import Testing
         let http = "http://127.0.0.1:\(gateway.port)"
         let listening = "coaty-gateway listening on \(http), broker \(url) unreachable: connection refused, retrying\n"
         #expect(gateway.output == listening)
-        try gateway.untilLogged(/warning broker: not connected to the broker .*reason=connection-refused/, "why it is not connected")
+        try gateway.untilLogged(
+            /warning broker: not connected to the broker .*reason=connection-refused/,
+            "why it is not connected"
+        )
         let readiness = try gateway.request("GET", "/readyz")
         #expect(readiness.status == 503 && readiness.text.contains(#""reason":"connection-refused""#))
         #expect(try gateway.request("GET", "/v1/status").text.contains(#""error":{"reason":"connection-refused""#))

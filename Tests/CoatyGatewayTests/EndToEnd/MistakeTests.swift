@@ -101,7 +101,7 @@ import Yams
             count += 1
             let paths =
                 operation.path.contains("{event}")
-                ? Observation.Event.allCases.map { operation.path.replacing("{event}", with: $0.rawValue) }
+                ? Observation.names.map { operation.path.replacing("{event}", with: $0) }
                 : [operation.path.replacing(/\{[a-zA-Z]+\}/, with: "x")]
             var taken: Set<String> = []
             for path in paths {

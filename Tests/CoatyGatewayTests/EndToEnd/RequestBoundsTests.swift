@@ -25,8 +25,9 @@ import Testing
 
     @Test func bodiesAreBoundedByTheirSettings() throws {
         let scene = try Scene([
-            "--limit", "maximum-batch-publications=2", "--limit", "maximum-io-node-points=1", "--limit", "maximum-io-node-size=2000",
-            "--limit", "maximum-agent-name-size=3", "--limit", "maximum-deadvertised-ids=2",
+            "--limit", "maximum-batch-publications=2", "--limit", "maximum-io-node-points=1",
+            "--limit", "maximum-io-node-size=2000", "--limit", "maximum-agent-name-size=3",
+            "--limit", "maximum-deadvertised-ids=2",
         ])
         for (ids, status) in [(#""x","y""#, 202), (#""x","y","x""#, 400)] {
             let event = #"{"objectIds":[\#(ids)]}"#

@@ -121,7 +121,8 @@ import Testing
 
     @Test func refusalsWithoutAFeedOrOnOneConnectionAreCounted() throws {
         let scene = try Scene([
-            "--limit", "maximum-feeds=2", "--limit", "maximum-feeds-per-client=3", "--limit", "maximum-subscriptions-per-connection=2",
+            "--limit", "maximum-feeds=2", "--limit", "maximum-feeds-per-client=3",
+            "--limit", "maximum-subscriptions-per-connection=2",
         ])
         func count(_ limit: String, _ scope: String) throws -> Int? {
             let name = #"coaty_gateway_limits_reached_total{limit="\#(limit)",scope="\#(scope)"} "#

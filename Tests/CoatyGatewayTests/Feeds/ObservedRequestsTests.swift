@@ -21,7 +21,7 @@ import Testing
         let text = #"{"parameters":["\#(String(repeating: "p", count: padding))"]}"#
         let event = try CallEvent(payload: Payload(Array(text.utf8)), address: topic)
         let correlationId = try #require(event.correlationId)
-        requests.insert(.call(event), event)
+        requests.insert(event)
         rights.insert(DeliveredRequest(correlationId: correlationId, isDiscover: false))
     }
 
@@ -87,7 +87,7 @@ import Testing
             let topic = try #require(EventAddress(topic: "coaty/3/-/CLL:o/\(CoatyUUID())/r\(number)"))
             let text = #"{"parameters":["\#(String(repeating: "p", count: 1500))"]}"#
             let event = try CallEvent(payload: Payload(Array(text.utf8)), address: topic)
-            requests.insert(.call(event), event)
+            requests.insert(event)
         }
         #expect(requests.request(CoatyUUID(wire: "r4")) != nil && requests.request(CoatyUUID(wire: "r1")) == nil)
     }
@@ -97,7 +97,7 @@ import Testing
         try see("a")
         let topic = try #require(EventAddress(topic: "coaty/3/-/DSC/\(CoatyUUID())/a"))
         let event = try DiscoverEvent(payload: Payload(Array(#"{"externalId":"x"}"#.utf8)), address: topic)
-        requests.insert(.discover(event), event)
+        requests.insert(event)
         #expect(try fault("a", .resolve, #"{"object":\#(Made.object(1, 1))}"#) == "/event")
         #expect(try fault("a") != "/event")
     }

@@ -372,7 +372,7 @@ struct GateWorld {
         func publish(_ publication: PublicationRequest?) -> (Gate, Principal) -> Problem? {
             { gate, principal in publication.flatMap { gate.refusal(of: Publish(publication: $0), by: principal) } }
         }
-        func send(_ request: EventRequest?) -> (Gate, Principal) -> Problem? {
+        func send(_ request: (any ClientRequest)?) -> (Gate, Principal) -> Problem? {
             let options = try? RequestOptions(QueryParameters(items: [], limits: Limits()))
             return { gate, principal in
                 guard let request, let options else { return nil }
@@ -388,7 +388,7 @@ struct GateWorld {
             )
         case 1:
             let event = payload(["object": object]).flatMap { try? UpdateEvent(payload: $0) }
-            return (send(event.map(EventRequest.update)), needs(.request, .update, versions), "updates \(object)")
+            return (send(event), needs(.request, .update, versions), "updates \(object)")
         case 2:
             let channel = generator.pick(Self.channels)
             let event = payload(["objects": [object]]).flatMap { try? ChannelEvent(channelId: channel, payload: $0) }
@@ -401,7 +401,7 @@ struct GateWorld {
             let json = request(["parameters": []])
             let event = payload(json).flatMap { try? CallEvent(operation: operation, payload: $0) }
             let need = Need(key: "operations", name: operation, request: json)
-            return (send(event.map(EventRequest.call)), needs(.request, .call, [need]), "calls \(operation)")
+            return (send(event), needs(.request, .call, [need]), "calls \(operation)")
         default:
             let id = objects.keys.sorted().randomElement(using: &generator.random) ?? CoatyUUID().string
             let event = payload(["objectIds": [.string(id)]]).flatMap { try? DeadvertiseEvent(payload: $0) }

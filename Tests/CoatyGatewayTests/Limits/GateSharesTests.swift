@@ -98,7 +98,7 @@ import TestSupport
             let object = Self.object.replacing(#""t""#, with: #""\#(objectType)""#)
             let text = #"{"object":\#(object.dropLast()),"filler":"\#(String(repeating: "x", count: size))"}}"#
             let payload = try Payload(Array(text.utf8))
-            let request = try #require(try EventRequest(event: "update", operation: nil, payload: payload))
+            let request = try UpdateEvent.parse(payload)
             var run: RequestRun?
             let refused = refusal {
                 run = try scene.gate.perform(SendRequest(request: request, options: options), by: .anonymous)
@@ -119,7 +119,7 @@ import TestSupport
         try await untilTrue("online") { scene.manager.isConnected }
         let account = scene.accounts.account(of: .anonymous)
         let payload = try Payload(Array(#"{"objectTypes":["t"]}"#.utf8))
-        let request = try #require(try EventRequest(event: "discover", operation: nil, payload: payload))
+        let request = try DiscoverEvent.parse(payload)
         let operation = SendRequest(
             request: request,
             options: try RequestOptions(QueryParameters(items: [], limits: Limits()))
@@ -142,7 +142,7 @@ import TestSupport
             let address = try #require(EventAddress(topic: "coaty/3/-/CLL:o/\(CoatyUUID())/r\(number)"))
             let event = try CallEvent(payload: Payload(Array("{}".utf8)), address: address)
             let id = try #require(event.correlationId)
-            scene.hub.requests.insert(.call(event), event)
+            scene.hub.requests.insert(event)
             rights.insert(DeliveredRequest(correlationId: id, isDiscover: false))
             let content = try Payload(Array(#"{"result":1}"#.utf8))
             return Answer(correlationId: id, event: .return, content: content, rights: rights)
@@ -166,7 +166,7 @@ import TestSupport
         for (size, status) in [(10, nil), (2500, 429)] {
             let text = #"{"objectTypes":["\#(String(repeating: "x", count: size))"]}"#
             let payload = try Payload(Array(text.utf8))
-            let request = try #require(try EventRequest(event: "discover", operation: nil, payload: payload))
+            let request = try DiscoverEvent.parse(payload)
             let options = try RequestOptions(QueryParameters(items: [], limits: Limits()))
             var permitted: PermittedRequest?
             let operation = SendRequest(request: request, options: options)
@@ -192,7 +192,7 @@ import TestSupport
             QueryParameters(items: [("limit", "0"), ("timeout", "60000")], limits: limits)
         )
         let payload = try Payload(Array(#"{"objectTypes":["t"]}"#.utf8))
-        let request = try #require(try EventRequest(event: "discover", operation: nil, payload: payload))
+        let request = try DiscoverEvent.parse(payload)
         let permitted = try scene.gate.perform(SendRequest(request: request, options: options), by: .anonymous)
         let sink = CountingSink()
         let run = try permitted.start(into: sink)

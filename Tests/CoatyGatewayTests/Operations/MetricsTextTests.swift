@@ -55,7 +55,5 @@ import Testing
             all == zip(Verb.allCases, AccessPattern.allCases).map { "\($0) \($1) done 1" }
                 + ["administer clients limited 1"]
         )
-        #expect(Verb.allCases.map(\.index) == Array(Verb.allCases.indices))
-        #expect(AccessPattern.allCases.map(\.index) == Array(AccessPattern.allCases.indices))
     }
 }

@@ -129,26 +129,6 @@ struct PermittedObservation: Sendable {
     }
 }
 
-extension Observation {
-    fileprivate var pattern: AccessPattern {
-        switch self {
-        case .advertise, .objects: .advertise
-        case .deadvertise: .deadvertise
-        case .channel: .channel
-        case .update: .update
-        case .discover: .discover
-        case .query: .query
-        case .call: .call
-        case .raw: .raw
-        case .associate: .associate
-        case .routing: .routing
-        case .ioValue: .iovalue
-        case .ioState: .iostate
-        case .traffic: .traffic
-        }
-    }
-}
-
 extension ObjectKind {
     fileprivate var target: AccessTarget {
         switch self {

@@ -11,22 +11,19 @@ struct SendRequest: Operation {
     /// queues.
     static let cost = 4 << 10
 
-    let request: EventRequest
+    let request: any ClientRequest
     let options: RequestOptions
     /// The identity that publishes; nil for the gateway's identity.
     var identity: ClientIdentity?
 
-    var kind: OperationKind { OperationKind(verb: .request, pattern: request.pattern) }
+    var kind: OperationKind { OperationKind(verb: .request, pattern: pattern) }
     var admission: AdmissionRule { .standing }
 
     var payload: Payload? { request.payload }
+    fileprivate var pattern: AccessPattern { type(of: request).pattern }
 
     func claims(on target: Void, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
-        switch request {
-        case .discover, .query: return AccessRequest.types(.request, request.pattern, in: request.payload)
-        case .update(let event): return network.versions(of: event.header, .request, .update, by: subject)
-        case .call(let event): return [AccessRequest.call(.request, event)]
-        }
+        request.requestClaims(in: network, by: subject)
     }
 
     /// - Throws: `Problem` if the client has reached its limit of requests, memory or the outbox; `CommunicationError`
@@ -45,7 +42,7 @@ struct SendRequest: Operation {
             place: try account.take(.requests),
             charge: try account.charge(Self.cost + request.payload.footprint),
             outbox: OutboxPlace(
-                try account.takeOutbox(request.payload.bytes.count, publications: request.publications)
+                try account.takeOutbox(request.payload.bytes.count, publications: request.names.count)
             ),
             manager: manager,
             network: network
@@ -56,10 +53,8 @@ struct SendRequest: Operation {
     /// the requested ones.
     func view(_ permit: Permit) -> AccessView? {
         // A Return event has no object. It belongs to the call, whose parameters were checked.
-        if case .call = request { return nil }
-        return permit.view(
-            unlessEntirely: AccessRequest(verb: .request, pattern: request.pattern, target: .anyObject)
-        )
+        guard type(of: request).answersHaveObjects else { return nil }
+        return permit.view(unlessEntirely: AccessRequest(verb: .request, pattern: pattern, target: .anyObject))
     }
 }
 
@@ -80,19 +75,10 @@ struct PermittedRequest: Sendable {
     ///
     /// - Throws: `CommunicationError` if the request can't be published. The sink's `end` is then not called.
     func start(into sink: any ResponseSink) throws -> RequestRun {
-        switch operation.request {
-        case .discover(let event): try run(event, into: sink, observe: network.objects.note)
-        case .query(let event): try run(event, into: sink)
-        case .update(let event): try run(event, into: sink)
-        case .call(let event): try run(event, into: sink)
-        }
+        try run(operation.request, into: sink)
     }
 
-    private func run<Request: RequestEvent>(
-        _ event: Request,
-        into sink: any ResponseSink,
-        observe: (@Sendable (Request.Response) -> Void)? = nil
-    ) throws -> RequestRun {
+    private func run(_ event: some ClientRequest, into sink: any ResponseSink) throws -> RequestRun {
         try RequestRun.start(
             event,
             operation.options,
@@ -104,8 +90,8 @@ struct PermittedRequest: Sendable {
             memory: account.memory,
             workers: network.feeds.workers,
             isFiltered: view.isRestricted,
-            visible: { [view, pattern = operation.request.pattern] in view.visible($0, of: pattern) },
-            observe: observe
+            visible: { [view, pattern = operation.pattern] in view.visible($0, of: pattern) },
+            observe: { [network] in event.note($0, in: network) }
         )
     }
 }
@@ -118,16 +104,4 @@ private final class OutboxPlace: Sendable {
     init(_ place: Place) { self.place = Mutex(place) }
 
     func take() -> Place? { place.withLock { $0.take() } }
-}
-
-extension AccessRequest {
-    /// Returns the request for a Call event, whose payload conditions test as `request`.
-    static func call(_ verb: Verb, _ event: CallEvent) -> AccessRequest {
-        AccessRequest(
-            verb: verb,
-            pattern: .call,
-            target: .operation(WireName(event.operation)),
-            request: event.payload.json
-        )
-    }
 }

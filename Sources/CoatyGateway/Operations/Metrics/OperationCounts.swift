@@ -3,7 +3,7 @@ import ProblemDetails
 import Synchronization
 
 /// The kind of an operation, for its counter: the verb, and the event or resource.
-struct OperationKind: Sendable {
+struct OperationKind: Sendable, Hashable {
     let verb: Verb
     let pattern: AccessPattern
 }
@@ -34,70 +34,24 @@ final class OperationCounts: Sendable {
         let outcomes = InlineArray<4, Atomic<Int>> { _ in Atomic(0) }
     }
 
-    /// By verb, then by pattern, in the order of `allCases`.
-    private let cells = (0..<Verb.allCases.count * AccessPattern.allCases.count).map { _ in Cell() }
+    /// In the order of `allCases`, by verb, then by pattern.
+    private static let kinds = Verb.allCases.flatMap { verb in
+        AccessPattern.allCases.map { OperationKind(verb: verb, pattern: $0) }
+    }
+    private let cells = Dictionary(uniqueKeysWithValues: kinds.map { ($0, Cell()) })
 
     func count(_ kind: OperationKind, _ outcome: Outcome) {
-        let cell = cells[kind.verb.index * AccessPattern.allCases.count + kind.pattern.index]
+        guard let cell = cells[kind] else { return }
         cell.outcomes[outcome.rawValue].add(1, ordering: .relaxed)
     }
 
     /// The operations that occurred.
     var all: [(kind: OperationKind, outcome: Outcome, count: Int)] {
-        Verb.allCases.flatMap { verb in
-            AccessPattern.allCases.flatMap { pattern in
-                let cell = cells[verb.index * AccessPattern.allCases.count + pattern.index]
-                return Outcome.allCases.compactMap { outcome in
-                    let count = cell.outcomes[outcome.rawValue].load(ordering: .relaxed)
-                    return count > 0 ? (OperationKind(verb: verb, pattern: pattern), outcome, count) : nil
-                }
+        Self.kinds.flatMap { kind in
+            Outcome.allCases.compactMap { outcome in
+                let count = cells[kind]?.outcomes[outcome.rawValue].load(ordering: .relaxed) ?? 0
+                return count > 0 ? (kind, outcome, count) : nil
             }
-        }
-    }
-}
-
-extension Verb {
-    /// The position in `allCases`.
-    var index: Int {
-        switch self {
-        case .publish: 0
-        case .request: 1
-        case .observe: 2
-        case .answer: 3
-        case .read: 4
-        case .route: 5
-        case .register: 6
-        case .administer: 7
-        }
-    }
-}
-
-extension AccessPattern {
-    /// The position in `allCases`.
-    var index: Int {
-        switch self {
-        case .advertise: 0
-        case .deadvertise: 1
-        case .channel: 2
-        case .raw: 3
-        case .iovalue: 4
-        case .discover: 5
-        case .query: 6
-        case .update: 7
-        case .call: 8
-        case .associate: 9
-        case .iostate: 10
-        case .routing: 11
-        case .traffic: 12
-        case .objects: 13
-        case .agents: 14
-        case .nodes: 15
-        case .contexts: 16
-        case .status: 17
-        case .info: 18
-        case .identity: 19
-        case .clients: 20
-        case .gateway: 21
         }
     }
 }

@@ -1,0 +1,159 @@
+import Access
+import Coaty
+
+/// A two-way event pattern as clients use it: they publish its requests, and answer those that they observe.
+///
+/// This is all that the gate knows of such a pattern. A new one conforms, and is added to ``ClientRequests/types``.
+protocol ClientRequest: RequestEvent {
+    /// The pattern in grants.
+    static var pattern: AccessPattern { get }
+    /// Whether the client names a remote operation beside the payload.
+    static var hasOperation: Bool { get }
+    /// Whether the request changes something, so that its repetition is no new request if the client marks it as one.
+    static var isEffective: Bool { get }
+    /// Whether the answers have objects, of which a client may be allowed to see some only.
+    static var answersHaveObjects: Bool { get }
+
+    /// Creates the event from a payload with no unknown members. The operators of its filter may be names.
+    ///
+    /// - Parameter operation: the remote operation, if the pattern has one.
+    /// - Throws: ``PayloadError`` with a pointer into the payload; ``CommunicationError/invalidName(_:)`` if the
+    ///   operation is not allowed in a topic.
+    static func request(_ payload: Payload, operation: String?) throws -> Self
+
+    /// Creates the answer from a payload with no unknown members.
+    ///
+    /// - Throws: ``PayloadError``
+    static func response(_ payload: Payload) throws -> Response
+
+    /// The claims of a client that publishes the request.
+    func requestClaims(in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest]
+
+    /// The claims of a client that answers the request with no object.
+    var answerClaims: [AccessRequest] { get }
+
+    /// Records a response in the network's state.
+    func note(_ response: Response, in network: NetworkParts)
+}
+
+extension ClientRequest {
+    static var hasOperation: Bool { false }
+    static var isEffective: Bool { false }
+    static var answersHaveObjects: Bool { true }
+
+    func note(_ response: Response, in network: NetworkParts) {}
+
+    /// The claims of a client that answers: those for the objects of the answer, or for the request if it has none.
+    func answerClaims(with content: Payload) -> [AccessRequest] {
+        let objects = Self.answersHaveObjects ? content.allObjects : []
+        return objects.isEmpty ? answerClaims : AccessRequest.objects(.answer, Self.pattern, objects)
+    }
+
+    /// The path of the request over HTTP.
+    static var path: String { "/v1/\(eventType.name)" + (hasOperation ? "/{operation}" : "") }
+}
+
+/// The two-way patterns.
+enum ClientRequests {
+    static let types: [any ClientRequest.Type] = [
+        DiscoverEvent.self, QueryEvent.self, UpdateEvent.self, CallEvent.self,
+    ]
+    /// The names of the requests in frames and paths.
+    static let names = types.map { $0.eventType.name }.sorted()
+    /// The event types of the answers.
+    static let answers = types.compactMap { $0.eventType.responseType }
+
+    /// Returns the pattern with a name in frames and paths.
+    static func type(named name: String) -> (any ClientRequest.Type)? { types.first { $0.eventType.name == name } }
+
+    /// Returns the pattern of which an event type is the answer.
+    static func type(answeredBy type: CommunicationEventType) -> (any ClientRequest.Type)? {
+        types.first { $0.eventType.responseType == type }
+    }
+}
+
+extension ClientRequest {
+    /// Parses the payload of a client.
+    ///
+    /// - Throws: the errors of ``request(_:operation:)``; ``PayloadError`` if a member is unknown.
+    static func parse(_ payload: Payload, operation: String? = nil) throws -> any ClientRequest {
+        try request(EventMembers.checked(payload, as: eventType), operation: operation)
+    }
+}
+
+// MARK: - Patterns
+
+extension DiscoverEvent: ClientRequest {
+    static var pattern: AccessPattern { .discover }
+
+    static func request(_ payload: Payload, operation: String?) throws -> DiscoverEvent {
+        try DiscoverEvent(payload: payload)
+    }
+
+    static func response(_ payload: Payload) throws -> ResolveEvent { try ResolveEvent(payload: payload) }
+
+    func requestClaims(in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
+        AccessRequest.types(.request, .discover, in: payload)
+    }
+
+    var answerClaims: [AccessRequest] { AccessRequest.types(.answer, .discover, in: payload) }
+
+    func note(_ response: ResolveEvent, in network: NetworkParts) { network.objects.note(response) }
+}
+
+extension QueryEvent: ClientRequest {
+    static var pattern: AccessPattern { .query }
+
+    static func request(_ payload: Payload, operation: String?) throws -> QueryEvent {
+        try QueryEvent(personal: payload)
+    }
+
+    static func response(_ payload: Payload) throws -> RetrieveEvent { try RetrieveEvent(payload: payload) }
+
+    func requestClaims(in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
+        AccessRequest.types(.request, .query, in: payload)
+    }
+
+    var answerClaims: [AccessRequest] { AccessRequest.types(.answer, .query, in: payload) }
+}
+
+extension UpdateEvent: ClientRequest {
+    static var pattern: AccessPattern { .update }
+    static var isEffective: Bool { true }
+
+    static func request(_ payload: Payload, operation: String?) throws -> UpdateEvent {
+        try UpdateEvent(payload: payload)
+    }
+
+    static func response(_ payload: Payload) throws -> CompleteEvent { try CompleteEvent(payload: payload) }
+
+    func requestClaims(in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
+        network.versions(of: header, .request, .update, by: subject)
+    }
+
+    var answerClaims: [AccessRequest] {
+        payload.json["object"].map { AccessRequest.objects(.answer, .update, [$0]) } ?? []
+    }
+}
+
+extension CallEvent: ClientRequest {
+    static var pattern: AccessPattern { .call }
+    static var hasOperation: Bool { true }
+    static var isEffective: Bool { true }
+    static var answersHaveObjects: Bool { false }
+
+    static func request(_ payload: Payload, operation: String?) throws -> CallEvent {
+        try CallEvent(operation: operation ?? "", personal: payload)
+    }
+
+    static func response(_ payload: Payload) throws -> ReturnEvent { try ReturnEvent(payload: payload) }
+
+    func requestClaims(in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] { [claim(.request)] }
+
+    var answerClaims: [AccessRequest] { [claim(.answer)] }
+
+    /// The claim for the operation, whose payload conditions test as `request`.
+    private func claim(_ verb: Verb) -> AccessRequest {
+        AccessRequest(verb: verb, pattern: .call, target: .operation(WireName(operation)), request: payload.json)
+    }
+}
