@@ -100,10 +100,18 @@ public struct Setting: Sendable {
     public let help: String
     /// The first clause of ``help``, with the default.
     public var summary: String {
-        let first = help.wholeMatch(of: /(.+?)(?:,? such as .+|; .+|\. [A-Z].+|\.)/)?.output.1 ?? help[...]
-        let value = help.firstMatch(of: /\([^()]*\)\.$/)?.output
-        guard let value, !first.hasSuffix(")") else { return "\(first)." }
-        return "\(first) \(value)"
+        var clause = ""
+        for word in help.split(separator: " ") {
+            // An example follows.
+            if word == "such" { break }
+            clause += clause.isEmpty ? word : " " + word
+            if word.hasSuffix(";") || word.hasSuffix(".") { break }
+        }
+        while let last = clause.last, ".,;".contains(last) { clause.removeLast() }
+        guard !clause.hasSuffix(")"), help.hasSuffix(")."), let value = help.lastIndex(of: "(") else {
+            return clause + "."
+        }
+        return clause + " " + help[value...]
     }
     /// The value that has the same effect as no value; nil if there is none.
     var defaultText: String?
@@ -370,7 +378,7 @@ extension GatewaySettings {
         Setting(
             name: "topic-dialect",
             placeholder: "plain|slashes",
-            help: "Whether the broker delivers . as / in topics, as RabbitMQ does (plain).",
+            help: "Whether the broker delivers a dot as a slash in topics, as RabbitMQ does (plain).",
             defaultText: "plain"
         ) { settings, value throws(SettingError) in
             guard let dialect = TopicDialect(rawValue: value) else {
