@@ -39,17 +39,21 @@ struct CoatyGatewayCommand: AsyncParsableCommand {
 
     static func main() async {
         let arguments = CommandLine.arguments.dropFirst()
-        if let refusal = refusal(of: arguments) ?? arguments.lazy.compactMap(formerFlag).first {
+        if let refusal = refusal(of: arguments) ?? formerFlag(in: arguments) {
             Output.report(refusal)
             exit(withError: ExitCode.validationFailure)
         }
         await main(nil)
     }
 
-    /// Returns what replaces a flag that earlier versions had; nil if it is none.
-    private static func formerFlag(_ argument: String) -> String? {
-        guard argument.hasPrefix("--"), let name = argument.dropFirst(2).split(separator: "=").first else { return nil }
-        return GatewaySettings.limit(formerly: String(name)).map { "--\(name) is now --limit \($0)=…" }
+    /// Returns what replaces a flag that "serve" had in earlier versions; nil if there is none.
+    private static func formerFlag(in arguments: ArraySlice<String>) -> String? {
+        guard let first = arguments.first, first == "serve" || first.hasPrefix("-") else { return nil }
+        return arguments.prefix { $0 != "--" }.lazy.compactMap { argument -> String? in
+            guard argument.hasPrefix("--") else { return nil }
+            let name = String(argument.dropFirst(2).prefix { $0 != "=" })
+            return GatewaySettings.limit(formerly: name).map { "--\(name) is now --limit \($0)=…" }
+        }.first
     }
 
     /// Returns the reason for refusing the name of a command; nil if there is none. Without this, the name would be an

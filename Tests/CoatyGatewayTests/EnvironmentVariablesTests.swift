@@ -28,13 +28,14 @@ import Testing
             ("HOTS", "HOST"), ("TOPIC_DIALEKT", "TOPIC_DIALECT"), ("BROKER_KEEP_ALIVE", "BROKER_KEEPALIVE"),
             ("LOGLEVEL", "LOG_LEVEL"), ("CONFIG_FILE", "CONFIG"), ("EMBEDED_BROKER_LISTEN", "EMBEDDED_BROKER_LISTEN"),
             ("PORT_HTTP", "PORT"), ("BROKER_URL", "BROKER"), ("MQTT_BROKER", "BROKER"), ("SERVICE_NAME", "NAME"),
-            ("FOO", nil), ("", nil),
+            ("OUTBOX_BYTES", "MAXIMUM_OUTBOX_BYTES"), ("OUTBOX_PUBLICATIONS", "MAXIMUM_OUTBOX_PUBLICATIONS"),
+            ("RESUME_MEMORY", "MAXIMUM_REPLAY_MEMORY"), ("FOO", nil), ("", nil),
         ] as [(String, String?)]
     )
     func namesTheNearestSetting(_ name: String, _ nearest: String?) throws {
         let description = try #require(error(["COATY_GATEWAY_\(name)": "x"]))
         let hint = nearest.map { "did you mean COATY_GATEWAY_\($0)? " } ?? ""
-        let end = "\(hint)coaty-gateway help serve lists all settings"
+        let end = "\(hint)coaty-gateway help serve and help limits list all"
         #expect(description == "COATY_GATEWAY_\(name): there is no such setting; \(end)")
     }
 
@@ -47,8 +48,8 @@ import Testing
         #expect(error(["COATY_GATEWAY_PORT_8080_SSH": "1"]) != nil)
     }
 
-    @Test func acceptsFormerNamesAndForeignVariables() throws {
-        let environment = ["COATY_GATEWAY_OUTBOX_BYTES": "2000000", "COATY_BROKER": "x", "COATY_GATEWAY": "x"]
+    @Test func acceptsForeignVariables() throws {
+        let environment = ["COATY_BROKER": "x", "COATY_GATEWAY": "x"]
         #expect(throws: Never.self) { try GatewaySettings(flags: [:], environment: environment, file: nil) }
     }
 

@@ -208,11 +208,12 @@ import Testing
 
     @Test(arguments: [
         ("maximum-io-nodes: 7\n", ":1: maximum-io-nodes is a limit: write maximum-io-nodes below limits"),
-        ("host: h\nresume-memory: 7\n", ":2: resume-memory is a limit: write maximum-replay-memory below limits"),
+        ("host: h\nresume-memory: 7\n", ":2: resume-memory is no setting: write maximum-replay-memory below limits"),
         ("limits:\n  outbox-bytes: 7\n", ":2: outbox-bytes is called maximum-outbox-bytes"),
         ("limits:\n  maximum-io-node: 7\n", ":2: unknown key \"maximum-io-node\"; did you mean maximum-io-nodes?"),
-        ("limits: {host: h}\n", ":1: unknown key \"host\""),
-        ("limits: 7\n", ":1: must be a mapping of names to values"),
+        ("limits: {host: h}\n", ":1: host is no limit: write it at the top level"),
+        ("maximum-io-node: 7\n", ":1: maximum-io-node is no setting: write maximum-io-nodes below limits"),
+        ("limits: 7\n", ":1: limits: must be a mapping of names to values"),
         ("limits: {maximum-io-nodes: x}\n", ":1: maximum-io-nodes: must be a whole number"),
     ])
     func wrongLimitsInTheFileAreRefused(_ text: String, _ reason: String) throws {

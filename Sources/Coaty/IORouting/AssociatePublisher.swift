@@ -33,6 +33,8 @@ actor AssociatePublisher {
     private var room: Subscription?
     /// The online period that the router has joined; nil if none.
     private var period: Int?
+    /// Whether the agent leaves, so that an online period need not be joined any more.
+    private var isFinishing = false
     /// Finished when the queue is empty, or the connection is lost.
     private var untilEmpty: AsyncStream<Void>.Continuation?
 
@@ -94,8 +96,10 @@ actor AssociatePublisher {
 
     /// Waits until everything is published, the connection is lost, or ``leavingTime`` has passed.
     func finish() async {
+        isFinishing = true
+        defer { isFinishing = false }
         // Publications that are queued without a connection are discarded when the agent leaves.
-        guard isOnline else { return }
+        guard mayPublish else { return }
         await drain()
         guard !queue.isEmpty else { return }
         let (emptied, continuation) = AsyncStream.makeStream(of: Void.self)
@@ -127,14 +131,16 @@ actor AssociatePublisher {
         await drain()
     }
 
-    private var isOnline: Bool { period != nil && period == communicationManager.onlinePeriod }
+    private var mayPublish: Bool {
+        if isFinishing { return communicationManager.isConnected }
+        return period != nil && period == communicationManager.onlinePeriod
+    }
 
     /// Publishes from the queue until it is empty or the outbox has no space. Until the router has joined the online
     /// period, the queue keeps the last state of each pair.
     private func drain() async {
-        guard isOnline else { return }
         var missing: Room?
-        while !queue.isEmpty, missing == nil {
+        while mayPublish, !queue.isEmpty, missing == nil {
             var left = Self.batchSize
             queue.drain { pair, isKnown in
                 guard left > 0 else { return false }
@@ -145,7 +151,7 @@ actor AssociatePublisher {
             if left == 0 { await Task.yield() }
         }
         guard let missing else {
-            untilEmpty?.finish()
+            if queue.isEmpty { untilEmpty?.finish() }
             return
         }
         room = communicationManager.whenRoom(below: missing.publications, bytes: missing.bytes) { [weak self] in

@@ -4,6 +4,7 @@ extension IoRouter {
     func observe(_ ioContext: IoContext, _ session: Session) {
         let (manager, inbox, others, answer) = (communicationManager, session.inbox, session.others, session.answer)
         let (name, contextId, ownId) = (ioContext.name, ioContext.objectId, manager.identityId)
+        let updatePrefix = updatePrefix
         let (asks, ask) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         var observations = [
             manager.subscribe(.advertise(withCoreType: .IoNode)) { [weak self] in
@@ -23,9 +24,10 @@ extension IoRouter {
             },
             manager.subscribe(.discover) { answer.resolve($0) },
             manager.subscribe(.update(withCoreType: .IoContext)) { [weak self] event in
-                if event.header.objectId == contextId, !inbox.update(event) {
-                    self?.note("too many updates are queued")
-                }
+                guard event.header.objectId == contextId,
+                    event.correlationId?.string.hasPrefix(updatePrefix) != true, !inbox.update(event)
+                else { return }
+                self?.note("too many updates are queued")
             },
         ]
         if let associates = try? EventObservation<AssociateEvent>.associate(ioContextName: name) {

@@ -14,11 +14,11 @@ extension RuleBasedIoRouter {
             let previous = ioContextJSON
             do {
                 try adopt(ioContext)
-                try communicationManager.publishAdvertise(.with(object: ioContext))
-                session?.unpublished = nil
             } catch {
-                container.logger.error("an IO context could not be advertised", metadata: ["error": "\(error)"])
+                container.logger.error("an IO context is not valid", metadata: ["error": "\(error)"])
             }
+            session?.unpublished = .context
+            await publishIoContext()
             // The context has another parent, and rules can refer to it.
             _ = await evaluate(where: touchedKinds(by: ioContextJSON, from: previous))
             await publishAll()

@@ -43,24 +43,26 @@ extension IoRouter {
         mayDefer: Bool,
         holding: (any PublicationHolder)?
     ) async throws -> Updated? {
-        guard let inbox = session?.inbox, let publisher, !isSilent else { return nil }
+        let hasRoom = await publisher?.hasRoomForAction
+        // Without a suspension from here until the events are published.
+        guard session != nil, let hasRoom, !isSilent else { return nil }
         let event = try makeEvent(ioContextJSON)
         guard let (updated, previous) = try contexts(event) else {
             throw PayloadError.invalid(pointer: "", reason: "is not this IO context")
         }
         var published: UpdateEvent?
         if publishesNow {
-            guard await publisher.hasRoomForAction else {
+            guard hasRoom else {
                 let queued = communicationManager.queued
                 throw CommunicationError.queueFull(publications: queued.publications, bytes: queued.bytes)
             }
             updated.parentObjectId = container.identity.objectId
-            published = try publish(event, updated, from: inbox, holding: holding)
-        } else {
-            guard mayDefer else { throw CommunicationError.offline }
-            forgetAdvertised(as: .update)
+            published = try publish(event, updated, holding: holding)
+        } else if !mayDefer {
+            throw CommunicationError.offline
         }
-        guard let changes = try await make(event, updated, from: previous), let json = ioContextJSON else { return nil }
+        let changes = try await make(event, updated, from: previous, unpublished: published == nil ? .update : nil)
+        guard let changes, let json = ioContextJSON else { return nil }
         if let published { await complete(published, with: updated) }
         return Updated(context: json, changes: changes, isDeferred: published == nil)
     }
@@ -74,16 +76,18 @@ extension IoRouter {
             }
             guard shouldUpdateIoContext(by: event) else { return }
             guard let publisher, await publisher.hasRoomForAction else { return note("too many updates are queued") }
-            if publishesNow {
+            let isDeferred = !publishesNow
+            if !isDeferred {
                 updated.parentObjectId = container.identity.objectId
                 // First, because a full outbox refuses it: in that case nothing has changed.
                 try communicationManager.publishAdvertise(.with(object: updated))
                 session?.unpublished = nil
-            } else {
-                forgetAdvertised(as: session?.unpublished ?? .context)
             }
+            let unpublished = isDeferred ? session?.unpublished ?? .context : nil
             // Without changes, the communication manager stopped.
-            if try await make(event, updated, from: previous) != nil { await complete(event, with: updated) }
+            if try await make(event, updated, from: previous, unpublished: unpublished) != nil {
+                await complete(event, with: updated)
+            }
         } catch {
             container.logger.warning("an update was not made", metadata: ["error": "\(error)"])
         }
@@ -92,7 +96,7 @@ extension IoRouter {
     /// Publishes what other agents do not yet know of the context: the context, and of deferred updates the last one. If
     /// the outbox has no room, it is repeated later. Call it in a job.
     func publishIoContext() async {
-        guard let ioContext, !isSilent, publishesNow, let session, let unpublished = session.unpublished else { return }
+        guard let ioContext, !isSilent, publishesNow, let unpublished = session?.unpublished else { return }
         do {
             switch unpublished {
             case .context:
@@ -100,10 +104,10 @@ extension IoRouter {
                 self.session?.unpublished = nil
             case .update:
                 let event = try UpdateEvent.with(object: ioContext)
-                let update = try publish(event, ioContext, from: session.inbox, holding: nil)
+                let update = try publish(event, ioContext, holding: nil)
                 await complete(update, with: ioContext)
             }
-        } catch CommunicationError.queueFull(let publications, let bytes) {
+        } catch CommunicationError.queueFull(let publications, let bytes) where publications > 0 {
             self.session?.room = communicationManager.whenRoom(
                 below: max(publications / 2, 1),
                 bytes: max(bytes / 2, 1)
@@ -118,12 +122,6 @@ extension IoRouter {
         }
     }
 
-    /// Records that the agent must not advertise an earlier version of the context when it is online again.
-    private func forgetAdvertised(as unpublished: Session.Unpublished) {
-        if let ioContext { communicationManager.forget(replaced: ioContext.objectId) }
-        session?.unpublished = unpublished
-    }
-
     /// Returns the updated context and the present one; nil if the event would make another context.
     private func contexts(_ event: UpdateEvent) throws -> (updated: IoContext, previous: IoContext)? {
         // Nodes and routers identify a context by its name. With another name, it would be another context.
@@ -135,14 +133,21 @@ extension IoRouter {
 
     /// Adopts an updated context, and decides again.
     ///
+    /// - Parameter unpublished: what other agents do not yet know of the context; nil if the update is published.
     /// - Returns: nil if the communication manager stops meanwhile.
     private func make(
         _ event: UpdateEvent,
         _ updated: IoContext,
-        from previous: IoContext
+        from previous: IoContext,
+        unpublished: Session.Unpublished?
     ) async throws -> IoAssociationChanges? {
         let previousJSON = ioContextJSON
         try adopt(updated)
+        if let unpublished {
+            // Otherwise, the agent would advertise an earlier version when it is online again.
+            communicationManager.forget(replaced: updated.objectId)
+            session?.unpublished = unpublished
+        }
         guard let changes = await evaluate(where: touchedKinds(by: ioContextJSON, from: previousJSON)) else {
             return nil
         }
@@ -156,12 +161,11 @@ extension IoRouter {
     private func publish(
         _ event: UpdateEvent,
         _ updated: IoContext,
-        from inbox: IoRouterInbox,
         holding: (any PublicationHolder)?
     ) throws -> UpdateEvent {
         let published = try communicationManager.publish(
             event,
-            as: inbox.ownCorrelationId(),
+            as: CoatyUUID(wire: updatePrefix + CoatyUUID().string.dropFirst(updatePrefix.count)),
             advertising: .with(object: updated),
             holding: holding
         )

@@ -68,6 +68,9 @@ open class IoRouter: Controller {
     package internal(set) var isSilent = false
     /// The agents that take over when this router stops; then it does not dissolve its associations.
     package var successors: [CoatyUUID] = []
+    /// The random beginning of the correlation ids of updates that the router itself makes and publishes. Their Update
+    /// events are ignored when they are received, however often and late, because the changes are made.
+    let updatePrefix = String(CoatyUUID().string.prefix(13))
     /// What all routers have published; nil if this router is never silent.
     private(set) var published: PublishedPairs?
 

@@ -37,8 +37,6 @@ final class IoRouterInbox: Sendable {
     private let signal: AsyncStream<Void>.Continuation
     private let ioContextName: WireName
     private let state = Mutex(State())
-    /// The random beginning of the router's own correlation ids.
-    private let ownPrefix = String(CoatyUUID().string.prefix(13))
 
     init(ioContextName: String) {
         self.ioContextName = WireName(ioContextName)
@@ -60,14 +58,9 @@ final class IoRouterInbox: Sendable {
         }
     }
 
-    /// Returns a correlation id for an update that the router itself makes and publishes. The Update event is ignored
-    /// when it is received, however often and late, because the change is made.
-    func ownCorrelationId() -> CoatyUUID { CoatyUUID(wire: ownPrefix + CoatyUUID().string.dropFirst(ownPrefix.count)) }
-
     /// - Returns: whether there was space.
     func update(_ event: UpdateEvent) -> Bool {
-        if let id = event.correlationId, id.string.hasPrefix(ownPrefix) { return true }
-        return put { state in
+        put { state in
             guard state.content.updates.count < Self.maximumUpdates else { return false }
             state.content.updates.append(event)
             return true

@@ -3,14 +3,15 @@ import Coaty
 
 /// A two-way event pattern as clients use it: they publish its requests, and answer those that they observe.
 ///
-/// This is all that the gate knows of such a pattern. A new one conforms, and is added to ``ClientRequests/types``.
+/// A new pattern conforms, and is added to ``ClientRequests/types``. To be observed, it also needs a case of
+/// ``Observation`` and its subscription in ``FeedUpstream``.
 protocol ClientRequest: RequestEvent {
     /// The pattern in grants.
     static var pattern: AccessPattern { get }
     /// Whether the client names a remote operation beside the payload.
     static var hasOperation: Bool { get }
-    /// Whether the request changes something, so that its repetition is no new request if the client marks it as one.
-    static var isEffective: Bool { get }
+    /// Whether a client can repeat the request by its `Idempotency-Key` without another effect.
+    static var takesIdempotencyKey: Bool { get }
     /// Whether the answers have objects, of which a client may be allowed to see some only.
     static var answersHaveObjects: Bool { get }
 
@@ -38,7 +39,7 @@ protocol ClientRequest: RequestEvent {
 
 extension ClientRequest {
     static var hasOperation: Bool { false }
-    static var isEffective: Bool { false }
+    static var takesIdempotencyKey: Bool { false }
     static var answersHaveObjects: Bool { true }
 
     func note(_ response: Response, in network: NetworkParts) {}
@@ -119,7 +120,7 @@ extension QueryEvent: ClientRequest {
 
 extension UpdateEvent: ClientRequest {
     static var pattern: AccessPattern { .update }
-    static var isEffective: Bool { true }
+    static var takesIdempotencyKey: Bool { true }
 
     static func request(_ payload: Payload, operation: String?) throws -> UpdateEvent {
         try UpdateEvent(payload: payload)
@@ -139,7 +140,7 @@ extension UpdateEvent: ClientRequest {
 extension CallEvent: ClientRequest {
     static var pattern: AccessPattern { .call }
     static var hasOperation: Bool { true }
-    static var isEffective: Bool { true }
+    static var takesIdempotencyKey: Bool { true }
     static var answersHaveObjects: Bool { false }
 
     static func request(_ payload: Payload, operation: String?) throws -> CallEvent {

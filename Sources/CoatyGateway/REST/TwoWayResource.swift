@@ -14,7 +14,7 @@ struct TwoWayResource: Sendable {
     func register(in router: inout GatewayRouter) {
         let query = QueryNames.only(RequestOptions.parameters.union(["min"]))
         for type in ClientRequests.types {
-            guard type.isEffective else {
+            guard type.takesIdempotencyKey else {
                 router.on(.post, type.path, query: query) { answer($0, $1, type) }
                 continue
             }

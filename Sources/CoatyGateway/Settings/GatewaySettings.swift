@@ -90,7 +90,8 @@ extension GatewaySettings {
 
 /// One setting.
 public struct Setting: Sendable {
-    /// The name: `--name` as a flag, `COATY_GATEWAY_NAME` in the environment, `name:` in the file.
+    /// The name: `--name` as a flag, `COATY_GATEWAY_NAME` in the environment, `name:` in the file. For limits, see
+    /// ``isLimit``.
     public let name: String
     /// Whether it is a limit: `--limit name=value` as a flag, and below `limits:` in the file.
     var isLimit = false

@@ -185,9 +185,14 @@ struct ConfigurationFile {
         guard let root, root.scalar?.string != "" else { return }
         for (key, value) in try Self.mapping(root, path) {
             if key.string == Self.limitsKey {
-                for (key, value) in try Self.mapping(value, path) {
+                // Nothing is below it, as in the default file.
+                if value.scalar?.string == "" { continue }
+                for (key, value) in try Self.mapping(value, path, "limits: ") {
                     try add(key, value, to: GatewaySettings.limits, in: path) { name in
-                        GatewaySettings.limit(formerly: name).map { "is called \($0)" }
+                        if GatewaySettings.settings.contains(where: { $0.name == name }) {
+                            return "is no limit: write it at the top level"
+                        }
+                        return GatewaySettings.limit(formerly: name).map { "is called \($0)" }
                     }
                 }
                 continue
@@ -202,7 +207,11 @@ struct ConfigurationFile {
             }
             try add(key, value, to: GatewaySettings.settings, and: [Self.routingKey, Self.limitsKey], in: path) {
                 name in
-                GatewaySettings.limit(formerly: name).map { "is a limit: write \($0) below limits" }
+                let limit =
+                    GatewaySettings.limit(formerly: name)
+                    ?? (NearestName.of(name, among: GatewaySettings.settings.map(\.name)) == nil
+                        ? NearestName.of(name, among: GatewaySettings.limits.map(\.name)) : nil)
+                return limit.map { "is \($0 == name ? "a limit" : "no setting"): write \($0) below limits" }
             }
         }
     }
@@ -233,10 +242,14 @@ struct ConfigurationFile {
         entries[name] = Entry(value: scalar.string, place: place)
     }
 
-    private static func mapping(_ node: Node, _ path: String) throws(InvalidConfiguration) -> Node.Mapping {
+    private static func mapping(
+        _ node: Node,
+        _ path: String,
+        _ name: String = ""
+    ) throws(InvalidConfiguration) -> Node.Mapping {
         guard let mapping = node.mapping else {
             throw InvalidConfiguration(
-                description: "\(path):\(node.mark?.line ?? 1): must be a mapping of names to values"
+                description: "\(path):\(node.mark?.line ?? 1): \(name)must be a mapping of names to values"
             )
         }
         return mapping

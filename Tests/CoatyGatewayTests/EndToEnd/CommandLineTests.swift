@@ -70,7 +70,7 @@ import Testing
         let file = FileManager.default.temporaryDirectory.appending(path: "default-\(UUID().uuidString).yaml")
         defer { try? FileManager.default.removeItem(at: file) }
         // As it is, and with all settings that have a default.
-        for text in [text, text.replacing(/(?m)^#( *[a-z-]+: [^#\n\[].*|limits:)$/) { String($0.output.1) }] {
+        for text in [text, text.replacing(/(?m)^#((?:  )?[a-z-]+: [^#\n\[ ].*|limits:)$/) { String($0.output.1) }] {
             try text.write(to: file, atomically: true, encoding: .utf8)
             let result = try run(["check-config", "--config", file.path])
             #expect(result.status == 0 && result.lines.isEmpty, "\(result.errors)")
@@ -81,6 +81,12 @@ import Testing
         for setting in GatewaySettings.all {
             #expect(text.contains("\n#\(setting.isLimit ? "  " : "")\(setting.name):"), "\(setting.name)")
         }
+    }
+
+    @Test func deployedFileHasKnownSettings() throws {
+        let root = URL(filePath: #filePath).appending(path: "../../../..").standardizedFileURL
+        let file = try ConfigurationFile(path: root.appending(path: "deploy/kubernetes/gateway.yaml").path)
+        #expect(file.entries["drain-delay"]?.value == "6" && file.entries["log-format"]?.value == "json")
     }
 
     @Test func invalidConfigurationIsRefusedWithItsPlace() throws {

@@ -36,7 +36,7 @@ import Testing
             allowed-origins: https://\(pick(["a", "b"])).example
             allowed-hosts: \(pick(["gate", "door"])).example
             log-level: \(pick(["info", "warning", "notice"]))
-            maximum-subscriptions-per-client: \(pick(["1", "2", "3"]))
+            limits: {maximum-subscriptions-per-client: \(pick(["1", "2", "3"]))}
             resume-window: 50
             routing:
               contexts:
@@ -62,7 +62,7 @@ import Testing
         case 5:
             lines[line] = String(lines[line].map { "0123456789".contains($0) ? "7" : $0 })
         case 6: lines.insert("unknown-\(line): 1", at: 0)
-        case 7:
+        case 7, 8:
             lines.insert("\(["port", "name", "broker-keepalive"].randomElement(using: &generator) ?? ""): 77", at: 0)
         default: return file(&generator)
         }
