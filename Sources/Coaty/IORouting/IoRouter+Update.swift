@@ -24,8 +24,8 @@ extension IoRouter {
     /// - Throws: the errors of `makeEvent`; `DecodingError` or ``PayloadError`` if its object is not the context;
     ///   ``CommunicationError``. In these cases nothing has changed.
     package func updateIoContext(
-        mayDefer: Bool = true,
-        holding: (any PublicationHolder)? = nil,
+        mayDefer: Bool,
+        holding: (any PublicationHolder)?,
         _ makeEvent: @escaping @ControllerActor (JSONView?) throws -> UpdateEvent
     ) async throws -> Updated? {
         let result: Result<Updated?, any Error> = await jobs.add { [self] in
@@ -56,7 +56,6 @@ extension IoRouter {
                 let queued = communicationManager.queued
                 throw CommunicationError.queueFull(publications: queued.publications, bytes: queued.bytes)
             }
-            updated.parentObjectId = container.identity.objectId
             published = try publish(event, updated, holding: holding)
         } else if !mayDefer {
             throw CommunicationError.offline
@@ -76,14 +75,14 @@ extension IoRouter {
             }
             guard shouldUpdateIoContext(by: event) else { return }
             guard let publisher, await publisher.hasRoomForAction else { return note("too many updates are queued") }
-            let isDeferred = !publishesNow
-            if !isDeferred {
-                updated.parentObjectId = container.identity.objectId
+            var unpublished: Session.Unpublished?
+            if publishesNow {
                 // First, because a full outbox refuses it: in that case nothing has changed.
                 try communicationManager.publishAdvertise(.with(object: updated))
                 session?.unpublished = nil
+            } else {
+                unpublished = session?.unpublished ?? .context
             }
-            let unpublished = isDeferred ? session?.unpublished ?? .context : nil
             // Without changes, the communication manager stopped.
             if try await make(event, updated, from: previous, unpublished: unpublished) != nil {
                 await complete(event, with: updated)
@@ -101,14 +100,14 @@ extension IoRouter {
             switch unpublished {
             case .context:
                 try communicationManager.publishAdvertise(.with(object: ioContext))
-                self.session?.unpublished = nil
+                session?.unpublished = nil
             case .update:
                 let event = try UpdateEvent.with(object: ioContext)
                 let update = try publish(event, ioContext, holding: nil)
                 await complete(update, with: ioContext)
             }
         } catch CommunicationError.queueFull(let publications, let bytes) where publications > 0 {
-            self.session?.room = communicationManager.whenRoom(
+            session?.room = communicationManager.whenRoom(
                 below: max(publications / 2, 1),
                 bytes: max(bytes / 2, 1)
             ) { [weak self] in
@@ -122,12 +121,13 @@ extension IoRouter {
         }
     }
 
-    /// Returns the updated context and the present one; nil if the event would make another context.
+    /// Returns the updated context, with the router as its parent, and the present one; nil if the event would make another context.
     private func contexts(_ event: UpdateEvent) throws -> (updated: IoContext, previous: IoContext)? {
         // Nodes and routers identify a context by its name. With another name, it would be another context.
         guard let updated = try event.data.object as? IoContext, let previous = ioContext,
             WireName(updated.name) == WireName(previous.name)
         else { return nil }
+        updated.parentObjectId = container.identity.objectId
         return (updated, previous)
     }
 

@@ -181,7 +181,7 @@ final class SocketSession: WebSocketEndpoint.Client {
     private func subscribe(_ frame: ClientFrame) throws {
         let parameters = FrameParameters(frame: frame.json, limits: services.accounts.limits)
         let event = try parameters.required("event")
-        if let parameters = Observation.pattern(named: event).flatMap({ Observation.parameters[$0] }) {
+        if let parameters = Observation.parameters(of: event) {
             let members = ClientFrame.members.union(["event"]).union(parameters).union(
                 SubscriptionOptions.parameters
             )

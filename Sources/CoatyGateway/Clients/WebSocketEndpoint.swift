@@ -141,8 +141,8 @@ final class WebSocketEndpoint: WebSocketHandler {
 
     /// Returns the answer to a request for this path that is not a WebSocket handshake.
     static func upgradeRequired(at path: String) -> Problem {
-        let event = path.split(separator: "/").last.flatMap { Observation.pattern(named: String($0)) }
-        let stream = event.map { EventStreamResource.path.replacing("{event}", with: $0.rawValue) }
+        let event = path.split(separator: "/").last.flatMap { last in Observation.names.first { $0 == last } }
+        let stream = event.map { EventStreamResource.path.replacing("{event}", with: $0) }
         return Problem(
             type: Problems.typePrefix + "upgrade-required",
             title: "This resource is a WebSocket",

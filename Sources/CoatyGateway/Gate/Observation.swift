@@ -39,10 +39,8 @@ enum Observation: Sendable, Hashable {
     /// The names of the patterns that can be observed.
     static let names = parameters.keys.map(\.rawValue).sorted()
 
-    /// Returns the pattern with a name in frames and paths; nil if there is none that can be observed.
-    static func pattern(named name: String) -> AccessPattern? {
-        AccessPattern(rawValue: name).flatMap { parameters[$0] == nil ? nil : $0 }
-    }
+    /// Returns the parameters of the pattern with a name; nil if there is none that can be observed.
+    static func parameters(of name: String) -> Set<String>? { AccessPattern(rawValue: name).flatMap { parameters[$0] } }
 
     /// Parses an observation from an event name and parameters. Returns nil if no event has this name.
     ///

@@ -46,7 +46,7 @@ enum QueryNames: Sendable, ExpressibleByArrayLiteral {
         switch self {
         case .only(let names): names
         case .stream:
-            event.flatMap(Observation.pattern).flatMap { Observation.parameters[$0] }.map { parameters in
+            event.flatMap(Observation.parameters(of:)).map { parameters in
                 parameters.union(SubscriptionOptions.parameters).union([Self.ticket])
             }
         case .any: nil

@@ -188,12 +188,7 @@ struct ConfigurationFile {
                 // Nothing is below it, as in the default file.
                 if value.scalar?.string == "" { continue }
                 for (key, value) in try Self.mapping(value, path, "limits: ") {
-                    try add(key, value, to: GatewaySettings.limits, in: path) { name in
-                        if GatewaySettings.settings.contains(where: { $0.name == name }) {
-                            return "is no limit: write it at the top level"
-                        }
-                        return GatewaySettings.limit(formerly: name).map { "is called \($0)" }
-                    }
+                    try add(key, value, to: GatewaySettings.limits, in: path, unknown: Self.unknownLimit)
                 }
                 continue
             }
@@ -205,41 +200,50 @@ struct ConfigurationFile {
                 access = try Self.read(value, GatewaySettings.accessName, path: path, AccessConfiguration.init)
                 continue
             }
-            try add(key, value, to: GatewaySettings.settings, and: [Self.routingKey, Self.limitsKey], in: path) {
-                name in
-                let limit =
-                    GatewaySettings.limit(formerly: name)
-                    ?? (NearestName.of(name, among: GatewaySettings.settings.map(\.name)) == nil
-                        ? NearestName.of(name, among: GatewaySettings.limits.map(\.name)) : nil)
-                return limit.map { "is \($0 == name ? "a limit" : "no setting"): write \($0) below limits" }
-            }
+            try add(key, value, to: GatewaySettings.settings, in: path, unknown: Self.unknownSetting)
         }
     }
 
     /// Adds a setting or a limit.
     ///
-    /// - Parameters:
-    ///   - others: other known keys.
-    ///   - former: returns what to write instead of a former name; nil if it is none.
+    /// - Parameter unknown: returns what is wrong with a name that is not among the settings.
     private mutating func add(
         _ key: Node,
         _ value: Node,
         to settings: [Setting],
-        and others: [String] = [],
         in path: String,
-        former: (String) -> String?
+        unknown: (String) -> String
     ) throws(InvalidConfiguration) {
         let (name, place) = (key.string ?? "", "\(path):\(key.mark?.line ?? 0)")
         guard settings.contains(where: { $0.name == name }) else {
-            if let hint = former(name) { throw InvalidConfiguration(description: "\(place): \(name) \(hint)") }
-            let nearest = NearestName.of(name, among: settings.map(\.name) + others)
-            let hint = nearest.map { "; did you mean \($0)?" } ?? ""
-            throw InvalidConfiguration(description: "\(place): unknown key \"\(name)\"\(hint)")
+            throw InvalidConfiguration(description: "\(place): \(unknown(name))")
         }
         guard let scalar = value.scalar else {
             throw InvalidConfiguration(description: "\(place): \(name) must have a single value")
         }
         entries[name] = Entry(value: scalar.string, place: place)
+    }
+
+    private static func unknownSetting(_ name: String) -> String {
+        let limits = GatewaySettings.limits.map(\.name)
+        if limits.contains(name) { return "\(name) is a limit: write \(name) below limits" }
+        let known = GatewaySettings.settings.map(\.name) + [routingKey, limitsKey]
+        let former = GatewaySettings.limit(formerly: name)
+        if former == nil, let nearest = NearestName.of(name, among: known) { return unknown(name, nearest) }
+        guard let limit = former ?? NearestName.of(name, among: limits) else { return unknown(name, nil) }
+        return "\(name) is no setting: write \(limit) below limits"
+    }
+
+    private static func unknownLimit(_ name: String) -> String {
+        if let limit = GatewaySettings.limit(formerly: name) { return "\(name) is called \(limit)" }
+        if GatewaySettings.settings.contains(where: { $0.name == name }) {
+            return "\(name) is no limit: write it at the top level"
+        }
+        return unknown(name, NearestName.of(name, among: GatewaySettings.limits.map(\.name)))
+    }
+
+    private static func unknown(_ name: String, _ nearest: String?) -> String {
+        "unknown key \"\(name)\"" + (nearest.map { "; did you mean \($0)?" } ?? "")
     }
 
     private static func mapping(

@@ -149,7 +149,7 @@ package final class RoutingAdmin {
         _ change: ContextChange,
         ifMatch: IfMatch?,
         timeout: Int,
-        holding place: (any PublicationHolder)? = nil
+        holding place: (any PublicationHolder)?
     ) async throws -> UpdatedContext {
         let id = known(id)
         guard let router = router(id) else {
@@ -172,7 +172,7 @@ package final class RoutingAdmin {
         _ change: ContextChange,
         ifMatch: IfMatch?,
         mayDefer: Bool,
-        holding place: (any PublicationHolder)? = nil
+        holding place: (any PublicationHolder)?
     ) async throws -> UpdatedContext {
         try await turns.take(id) {
             let updated = try await router.updateIoContext(mayDefer: mayDefer, holding: place) { [self] current in

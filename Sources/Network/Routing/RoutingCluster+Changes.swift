@@ -63,7 +63,7 @@ extension RoutingCluster {
     /// Makes a change here, and waits until the other gateways have stored it.
     private func makeHere(_ change: RoutingChange, _ member: Member) async throws -> RoutingChange.Outcome {
         guard let admin else { throw CommunicationError.offline }
-        guard try change.maximumSize(member.router) <= admin.maximumSharedSize else {
+        guard try admin.maximumSize(after: change, of: member.router) <= admin.maximumSharedSize else {
             throw RoutingAdmin.Failure.tooLargeForCluster(admin.maximumSharedSize)
         }
         let term = member.election.claim.version.term
@@ -75,7 +75,8 @@ extension RoutingCluster {
                 change.id,
                 content,
                 ifMatch: change.ifMatch,
-                mayDefer: false
+                mayDefer: false,
+                holding: nil
             )
             (text, changes) = (Array(result.context.bytes), result.changes ?? .init())
         case .rules(let rules):
@@ -113,15 +114,12 @@ extension RoutingCluster {
     }
 }
 
-extension RoutingChange {
-    /// Returns an upper bound of the size of the context and its rules after the change.
-    @ControllerActor
-    fileprivate func maximumSize(_ router: HostedRouter) throws -> Int {
-        let context = router.ioContextJSON?.bytes.count ?? 0
-        return switch content {
-        case .context(.put(let view)): try view.bytes.count + RoutingAdmin.json(router.rules).count
-        case .context(.patch(let view)): try context + view.bytes.count + RoutingAdmin.json(router.rules).count
-        case .rules(let rules): try context + RoutingAdmin.json(rules).count
+extension RoutingAdmin {
+    /// Returns an upper bound of the size of a context and its rules after a change, in bytes.
+    fileprivate func maximumSize(after change: RoutingChange, of router: HostedRouter) throws -> Int {
+        switch change.content {
+        case .context(let content): try maximumSize(of: change.id, after: content) + Self.json(router.rules).count
+        case .rules(let rules): try (router.ioContextJSON?.bytes.count ?? 0) + Self.json(rules).count
         }
     }
 }
