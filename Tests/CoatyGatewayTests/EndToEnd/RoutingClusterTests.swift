@@ -207,12 +207,17 @@ import Testing
     @Test func anUnconfirmedChangeIsReported() throws {
         let scene = try RoutingClusterScene()
         let (speaker, silent) = try scene.speaker()
-        // Ready gateways must confirm.
-        try waitUntil("it is ready") { try RoutingClusterScene.status(silent[0])?["ready"] as? Bool == true }
-        silent[0].signal(SIGSTOP)
-        let response = try scene.send("PUT", #"{"rules":[]}"#, to: Self.rulesPath, at: speaker)
-        #expect(response.status == 503 && response.problem == "change-not-confirmed", "\(response.text)")
-        silent[0].signal(SIGCONT)
-        #expect(try scene.common(Self.rulesPath).text == #"{"rules":[]}"#)
+        // A gateway must confirm as soon as the other one knows that it is ready, which no status shows.
+        var level = 0
+        try waitUntil("a change awaits it") {
+            level += 1
+            silent[0].signal(SIGSTOP)
+            defer { silent[0].signal(SIGCONT) }
+            let response = try scene.send("PATCH", #"{"level":\#(level)}"#, at: speaker)
+            return response.status == 503 && response.problem == "change-not-confirmed"
+        }
+        try waitUntil("both have the change") {
+            try scene.common(RoutingScene.path).text.contains(#""level":\#(level)"#)
+        }
     }
 }
