@@ -38,11 +38,6 @@ final class ClientServices: Sendable {
         accounts.spend(.bytesIn, bytes, of: principal, under: authenticator.access.policy)
     }
 
-    /// Returns the rate of bytes that may be sent to the connections of a principal; nil if it is not limited.
-    func outboundRate(of principal: Principal) -> Rate? {
-        principal.rates(under: authenticator.access.policy)?[.bytesOut]
-    }
-
     /// Charges the principal of a request for the bytes of its response, and of a body that was discarded. Outbound queues
     /// charge for the bytes that they write to streams.
     func charge(_ request: borrowing EndedRequest) {
@@ -71,33 +66,6 @@ final class ClientServices: Sendable {
         }
         guard principal.subject != .anonymous else { return make() }
         return rights.withLock { $0.rights(of: principal.subject, make) }
-    }
-
-    /// Checks a pending request again whenever the access policy changes, and when the principal expires.
-    ///
-    /// - Parameters:
-    ///   - outbound: gets the rate of the principal in the current policy; nil if the responses are collected.
-    ///   - onEnd: called with the problem if the request is no longer allowed.
-    /// - Returns: a function that ends the checks.
-    func judges(
-        _ request: PermittedRequest,
-        by principal: Principal,
-        on outbound: OutboundQueue? = nil,
-        _ onEnd: @escaping @Sendable (Problem) -> Void
-    ) -> @Sendable () -> Void {
-        let gate = gate
-        let observer: @Sendable () -> Void = { [self] in
-            outbound?.limit(to: outboundRate(of: principal))
-            do throws(Problem) {
-                try gate.judge(request, by: principal)
-            } catch {
-                onEnd(error)
-            }
-        }
-        let ignore = gate.access.observe(principal, observer)
-        // The policy may have changed between the decision and the start of the observation.
-        observer()
-        return ignore
     }
 }
 

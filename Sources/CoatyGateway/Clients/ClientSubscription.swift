@@ -16,11 +16,12 @@ final class ClientSubscription: Sendable {
     let wanted: Observation?
     /// The kind of objects to deliver if the feed covers all kinds; nil for all.
     let kind: ObjectKind?
+    /// Nil in tests of the queue.
+    let outcome: ActivityOutcome?
     private let outbound: OutboundQueue
+    private let activity = Mutex<(any Activity)?>(nil)
     /// The part of the events that the client may see; nil for all of them.
     private let view: Mutex<AccessView?>
-    /// Held while a changed access policy is applied to the subscription. Taken before the lock of the outbound queue.
-    let judging = Mutex(())
     /// Whether there is a view. Read for each event without a lock.
     private let isJudged: Atomic<Bool>
     private let holdings = Mutex<[any AnyObject & Sendable]>([])
@@ -35,6 +36,7 @@ final class ClientSubscription: Sendable {
         options: SubscriptionOptions,
         wanted: Observation?,
         view: AccessView?,
+        outcome: ActivityOutcome?,
         outbound: OutboundQueue
     ) {
         self.view = Mutex(view)
@@ -44,8 +46,15 @@ final class ClientSubscription: Sendable {
         self.options = options
         self.wanted = wanted
         kind = wanted?.objectKind
+        self.outcome = outcome
         self.outbound = outbound
     }
+
+    /// Keeps the activity until the slot is closed.
+    func attach(_ activity: some Activity) { self.activity.withLock { $0 = activity } }
+
+    /// Ends the activity, after the slot was closed. Called without locks.
+    func release() { activity.withLock { $0.take() }?.end() }
 
     /// Queues an item for the client.
     ///
@@ -73,8 +82,8 @@ final class ClientSubscription: Sendable {
     /// Discards the rest of the snapshot, because the client has no memory left for it, and reports a gap.
     func discardSnapshot() { outbound.discardSnapshot(of: self) }
 
-    /// Keeps the client's reserved places until the feed removes the subscription, so that the client can use them again
-    /// at once, although a turn of the feed may still have the subscription.
+    /// Keeps the client's reserved places until the subscription or request ends, so that the client can use them again as
+    /// soon as it gets the end, although a turn of the feed may still have the subscription.
     func occupy(_ places: [any AnyObject & Sendable]) { self.places.withLock { $0 += places } }
 
     /// Keeps holdings, such as the charge for the subscription's memory, until the subscription is released.
@@ -116,10 +125,11 @@ final class ClientSubscription: Sendable {
     /// Whether the feed has removed the subscription.
     var hasLeft: Bool { isRemoved.load(ordering: .acquiring) }
 
-    /// Records that the feed removes the subscription. A turn that has not yet added it will not do so.
+    /// Frees the client's places, and records that the subscription leaves the feed. A turn that has not yet added it will
+    /// not do so.
     func leave() {
         isRemoved.store(true, ordering: .releasing)
-        // Outside the lock, because the places take locks when they are released.
+        // Outside the lock, because a place may take a lock when it is released; that lock is a leaf.
         let released = places.withLock { places in
             defer { places = [] }
             return places
@@ -137,6 +147,9 @@ final class ClientSubscription: Sendable {
 
     /// The part of the events that the client may see; nil for all of them.
     var currentView: AccessView? { isJudged.load(ordering: .acquiring) ? view.withLock(\.self) : nil }
+
+    /// Changes the view, and discards the queued events, which the old view allowed.
+    func see(_ view: AccessView?) { outbound.change(view, of: self) }
 
     /// Changes the view. Events that are already queued are not checked again.
     func change(_ view: AccessView?) {

@@ -20,6 +20,8 @@ extension OutboundQueue {
         var replies: Deque<(frame: ServerFrame, id: String?, charge: Charge)> = []
         var replyBytes = 0
         var queues: [UInt64: SubscriptionQueue] = [:]
+        /// The serials of the subscriptions and requests with an id. Ids are compared byte by byte.
+        private(set) var serials: [WireName: UInt64] = [:]
         /// Serials of the subscriptions and requests with queued items, in round-robin order, except those in
         /// `replaying`.
         var ready: Deque<UInt64> = []
@@ -64,6 +66,29 @@ extension OutboundQueue {
 
         /// Charges another account from now on. Queued items stay charged to the previous account.
         mutating func move(to account: ClientAccount) { (self.account, memory) = (account, account.connection()) }
+
+        mutating func add(_ queue: SubscriptionQueue) {
+            let subscription = queue.subscription
+            queues[subscription.serial] = queue
+            if let id = subscription.id { serials[WireName(id)] = subscription.serial }
+        }
+
+        mutating func removeQueue(_ subscription: ClientSubscription) -> SubscriptionQueue? {
+            guard let queue = queues.removeValue(forKey: subscription.serial) else { return nil }
+            forget(subscription)
+            return queue
+        }
+
+        /// Frees the id of a subscription or request whose queue was removed.
+        mutating func forget(_ subscription: ClientSubscription) {
+            guard let id = subscription.id.map(WireName.init), serials[id] == subscription.serial else { return }
+            serials[id] = nil
+        }
+
+        /// Returns the subscription or request with an id.
+        func subscription(_ id: String) -> ClientSubscription? {
+            serials[WireName(id)].flatMap { queues[$0]?.subscription }
+        }
 
         /// The state of a queue that decides how an item is delivered.
         struct Condition {

@@ -28,8 +28,6 @@ final class OutboundQueue: PacedQueue, Job {
     let workers: WorkerPool
     /// Whether the connection ends with its first subscription or request.
     private let hasOneSubscription: Bool
-    /// Called in a new task after a subscription or request has ended without ``close(_:)``.
-    private let onEnd: @Sendable (ClientSubscription) -> Void
     /// Called after a subscription or request was answered with an error.
     private let onRefusal: @Sendable (ClientSubscription, Problem) -> Void
     let state: Mutex<State>
@@ -38,21 +36,18 @@ final class OutboundQueue: PacedQueue, Job {
     ///   - account: the account of the client.
     ///   - workers: read snapshots and replays.
     ///   - hasOneSubscription: whether the connection ends with its first subscription or request.
-    ///   - onEnd: called in a new task after a subscription or request has ended without ``close(_:)``.
     ///   - onRefusal: called after a subscription or request was answered with an error.
     init(
         _ transport: any FrameTransport,
         account: ClientAccount,
         workers: WorkerPool,
         hasOneSubscription: Bool,
-        onEnd: @escaping @Sendable (ClientSubscription) -> Void = { _ in },
         onRefusal: @escaping @Sendable (ClientSubscription, Problem) -> Void = { _, _ in }
     ) {
         self.transport = transport
         state = Mutex(State(account))
         self.workers = workers
         self.hasOneSubscription = hasOneSubscription
-        self.onEnd = onEnd
         self.onRefusal = onRefusal
     }
 
@@ -95,12 +90,14 @@ final class OutboundQueue: PacedQueue, Job {
     ///   - id: the client's id; nil on a connection with a single subscription or request.
     ///   - wanted: the observation; nil for a request.
     ///   - view: the part of the events that the client may see; nil for all of them.
+    ///   - outcome: counts how the subscription or request ends for the client.
     ///   - isHeld: whether nothing is delivered before ``begin(_:_:)``.
     func open(
         id: String?,
         options: SubscriptionOptions = SubscriptionOptions(),
         wanted: Observation? = nil,
         view: AccessView? = nil,
+        outcome: ActivityOutcome? = nil,
         isHeld: Bool = true
     ) -> ClientSubscription {
         state.withLock { state in
@@ -112,15 +109,19 @@ final class OutboundQueue: PacedQueue, Job {
                 options: options,
                 wanted: wanted,
                 view: view,
+                outcome: outcome,
                 outbound: self
             )
-            if !state.isClosed { state.queues[serial] = SubscriptionQueue(subscription, isHeld: isHeld) }
+            if !state.isClosed { state.add(SubscriptionQueue(subscription, isHeld: isHeld)) }
             return subscription
         }
     }
 
-    /// Returns whether frames of a subscription or request can still be queued or delivered.
-    func isOpen(_ subscription: ClientSubscription) -> Bool { state.withLock { $0.queues[subscription.serial] != nil } }
+    /// Returns whether a subscription or request has an id.
+    func isOpen(_ id: String) -> Bool { state.withLock { $0.serials[WireName(id)] != nil } }
+
+    /// The number of subscriptions and requests.
+    var openCount: Int { state.withLock(\.queues.count) }
 
     /// The state of a subscription or request when it was closed.
     enum Closing {
@@ -132,14 +133,29 @@ final class OutboundQueue: PacedQueue, Job {
         case begun
     }
 
-    /// Closes a subscription or request and discards its queue. No more of its frames are delivered.
-    @discardableResult
-    func close(_ subscription: ClientSubscription) -> Closing {
-        state.withLock { state in close(subscription, &state) }
+    /// Closes a subscription or request of the client, and discards its queue. No more of its frames are delivered.
+    func close(id: String, isRequest: Bool) -> (closing: Closing, subscription: ClientSubscription?) {
+        state.withLock { state in
+            guard let subscription = state.subscription(id), (subscription.wanted == nil) == isRequest else {
+                return (.over, nil)
+            }
+            return (close(subscription, &state), subscription)
+        }
     }
 
+    /// Closes a subscription or request that the client no longer wants.
+    @discardableResult
+    func close(_ subscription: ClientSubscription) -> Closing { state.withLock { close(subscription, &$0) } }
+
     private func close(_ subscription: ClientSubscription, _ state: inout State) -> Closing {
-        guard let queue = state.queues.removeValue(forKey: subscription.serial) else { return .over }
+        let closing = remove(subscription, &state)
+        if closing != .over { subscription.outcome?.set(closing == .held ? .abandoned : .done) }
+        return closing
+    }
+
+    private func remove(_ subscription: ClientSubscription, _ state: inout State) -> Closing {
+        guard let queue = state.removeQueue(subscription) else { return .over }
+        subscription.leave()
         count(queue, -queue.bytes, &state)
         if queue.isReady {
             state.ready.removeAll { $0 == subscription.serial }
@@ -169,14 +185,16 @@ final class OutboundQueue: PacedQueue, Job {
     /// Closes a subscription that can't begin or continue, and sends the client an `error` frame.
     func refuse(_ subscription: ClientSubscription, _ problem: Problem) {
         let isRefused = state.withLock { state in
-            guard close(subscription, &state) != .over else { return false }
+            guard remove(subscription, &state) != .over else { return false }
+            subscription.outcome?.set(OperationCounts.Outcome(problem))
             if hasOneSubscription { state.finishing = ConnectionEnd(problem) }
             queueReply(.error(problem), subscription.id, &state)
             write(&state)
             return true
         }
         if isRefused { onRefusal(subscription, problem) }
-        Task { onEnd(subscription) }
+        // On a task, because it is called by feeds and activities, with their locks.
+        Task { subscription.release() }
     }
 
     /// Delivers an item, or queues it if it can't be written immediately. Applies throttling and the overflow policy.
@@ -366,6 +384,7 @@ final class OutboundQueue: PacedQueue, Job {
     func close() { state.withLock { state in clear(&state) } }
 
     private func clear(_ state: inout State) {
+        for queue in state.queues.values { queue.abandon() }
         var closed = State(state.account)
         closed.isClosed = true
         (closed.lastSerial, closed.delivered) = (state.lastSerial, state.delivered)
@@ -414,10 +433,13 @@ final class OutboundQueue: PacedQueue, Job {
             queue.isReady = false
             if !queue.isBehind, let reason = queue.end {
                 count(queue, -before, &state)
+                state.forget(subscription)
+                subscription.leave()
+                subscription.outcome?.set(OperationCounts.Outcome(reason))
                 // No other reply is queued here, because replies are written first.
                 queueReply(.done(reason, isFiltered: queue.isFiltered), subscription.id, &state)
                 if hasOneSubscription { state.finishing = .done(reason) }
-                Task { onEnd(subscription) }
+                Task { subscription.release() }
                 return true
             }
             awaitTurn(&queue, &state)

@@ -11,5 +11,9 @@ struct ResponseQueue: ResponseSink {
         outbound.end(subscription, reason, isFiltered: isFiltered)
     }
 
+    func occupy(_ places: [any AnyObject & Sendable]) { subscription.occupy(places) }
+
+    func discard(_ problem: Problem) { fail(problem) }
+
     func fail(_ problem: Problem) { outbound.refuse(subscription, problem) }
 }

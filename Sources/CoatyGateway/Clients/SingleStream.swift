@@ -1,25 +1,18 @@
 import Access
-import HTTPServer
-import Synchronization
+import Base
 
-/// Connection with a single subscription. Both end together.
+/// A connection with a single activity. Both end together.
 final class SingleStream: Sendable {
-    private enum State {
-        case new
-        case running(cancel: @Sendable () -> Void)
-        case closed
-    }
-
     let outbound: OutboundQueue
-    let principal: Principal
-    private let services: ClientServices
-    /// Number of the connection in the services' `connections`.
-    private let connectionNumber: Int
-    private let state = Mutex(State.new)
+    let client: GateClient
+    private let connections: ClientConnections
+    /// Number of the connection in `connections`.
+    private let number: Int
 
     init(
         _ transport: any FrameTransport,
         _ name: ClientConnections.Transport,
+        _ client: GateClient,
         _ principal: Principal,
         _ services: ClientServices
     ) {
@@ -29,49 +22,40 @@ final class SingleStream: Sendable {
             workers: services.workers,
             hasOneSubscription: true
         )
-        self.principal = principal
-        self.services = services
-        connectionNumber = services.connections.add(outbound, name, from: principal.address)
+        self.client = client
+        connections = services.connections
+        number = connections.add(outbound, name, from: principal.address)
+        client.attach { [weak outbound] in outbound?.limit(to: $0) }
     }
 
-    /// Starts the subscription. If the connection closes meanwhile, the subscription is cancelled.
-    func start(_ permitted: PermittedObservation, _ options: SubscriptionOptions) {
-        let subscription = outbound.open(
-            id: nil,
-            options: options,
-            wanted: permitted.observation,
-            view: permitted.view
+    /// Starts the subscription of the stream.
+    func start(_ activity: SubscriptionActivity, _ options: SubscriptionOptions) {
+        activity.start(
+            outbound.open(
+                id: nil,
+                options: options,
+                wanted: activity.observation,
+                view: activity.view,
+                outcome: activity.outcome
+            )
         )
-        let cancel = permitted.start(subscription)
-        let ignore = services.gate.access.observe(principal) { [weak self] in self?.judge(subscription) }
-        let end: @Sendable () -> Void = {
-            ignore()
-            cancel()
-        }
-        let isOver = state.withLock { state in
-            if case .closed = state { return true }
-            state = .running(cancel: end)
-            return false
-        }
-        // The policy may have changed between the decision and the start of the observation.
-        if isOver { end() } else { judge(subscription) }
     }
 
-    /// Checks the subscription against the current policy.
-    private func judge(_ subscription: ClientSubscription) {
-        outbound.limit(to: services.outboundRate(of: principal))
-        guard let observation = subscription.wanted else { return }
-        services.gate.judge(subscription, Observe(observation: observation), outbound) { [principal] in principal }
+    /// Starts the request whose responses the stream carries.
+    func start(_ activity: RequestActivity) {
+        let slot = outbound.open(id: nil, outcome: activity.outcome, isHeld: false)
+        slot.attach(activity)
+        do {
+            try activity.start(into: ResponseQueue(subscription: slot, outbound: outbound))
+        } catch {
+            outbound.refuse(slot, Problems.of(error))
+        }
     }
 
-    /// Ends the subscription after its connection has closed.
+    /// Ends the activity after its connection has closed.
     func close() {
-        let previous = state.withLock { state in
-            defer { state = .closed }
-            return state
-        }
-        if case .running(let cancel) = previous { cancel() }
         outbound.close()
-        services.connections.remove(connectionNumber)
+        connections.remove(number)
+        client.leave()
     }
 }

@@ -13,24 +13,12 @@ extension SocketSession {
     func use(_ principal: Principal) {
         let rights = services.answerRights(of: principal)
         outbound.note(deliveriesIn: rights)
-        let expiry = AccessControl.expiry(of: principal) { [weak self] in self?.judge() }
-        let (isFirst, deadlines) = store.state.withLock { state in
-            let former = [state.authenticationDeadline, state.expiry]
-            state.principal = principal
+        let deadline = store.state.withLock { state in
             state.rights = rights
-            state.authenticationDeadline = nil
-            state.expiry = state.isClosed ? nil : expiry
-            return (state.ignoreAccess == nil, state.isClosed ? former + [expiry] : former)
+            return state.authenticationDeadline.take()
         }
-        for deadline in deadlines { deadline?.cancel() }
-        guard isFirst else { return judge() }
-        let ignore = services.gate.access.observe { [weak self] in self?.judge() }
-        let isClosed = store.state.withLock { state in
-            if !state.isClosed { state.ignoreAccess = ignore }
-            return state.isClosed
-        }
-        // The policy may have changed before it was observed.
-        if isClosed { ignore() } else { judge() }
+        deadline?.cancel()
+        client.use(principal)
     }
 
     /// Disconnects the client if it does not authenticate in time.
@@ -46,7 +34,7 @@ extension SocketSession {
     func authenticate(_ frame: ClientFrame) throws {
         try frame.json.refuseMembers(besides: ClientFrame.members.union(["token"]))
         let token = try FrameParameters(frame: frame.json, limits: services.accounts.limits).required("token")
-        let current = store.state.withLock(\.principal)
+        let current = principal
         guard !services.authenticator.access.policy.isOpen else { return outbound.reply(.ok, id: frame.id) }
         let principal: Principal
         do throws(Problem) {
@@ -83,37 +71,12 @@ extension SocketSession {
         connection.budget = outbound.memory
     }
 
-    /// Checks all subscriptions and requests against the current policy. Ends the connection of an expired principal.
-    private func judge() {
-        let (principal, activities) = store.state.withLock { ($0.principal, Array($0.activities.values)) }
-        guard let principal else { return }
-        outbound.limit(to: services.outboundRate(of: principal))
-        do throws(Problem) {
-            _ = try services.gate.access.permissions(of: principal)
-        } catch {
-            return error.isExpiry
-                ? disconnect(.tokenExpired, "token expired") : disconnect(.accessRemoved, "access removed")
-        }
-        for activity in activities {
-            if let observation = activity.subscription.wanted {
-                judge(activity.subscription, observation)
-            } else if let request = activity.request {
-                judge(activity.subscription, request, principal)
-            }
-        }
-    }
-
-    func judge(_ subscription: ClientSubscription, _ observation: Observation) {
-        services.gate.judge(subscription, Observe(observation: observation), outbound) { [store] in
-            store.state.withLock(\.principal)
-        }
-    }
-
-    private func judge(_ subscription: ClientSubscription, _ request: PermittedRequest, _ principal: Principal) {
-        do throws(Problem) {
-            try services.gate.judge(request, by: principal)
-        } catch {
-            outbound.refuse(subscription, error)
+    /// Disconnects the client, whose principal has no permissions any more.
+    func expel(_ problem: Problem) {
+        if problem.isExpiry {
+            disconnect(.tokenExpired, "token expired")
+        } else {
+            disconnect(.accessRemoved, "access removed")
         }
     }
 

@@ -10,7 +10,7 @@ extension SocketSession {
     ///   a token, and messages that are not frames, count but are never refused.
     func count(_ op: ClientFrame.Op?, _ bytes: Int) throws(Problem) {
         let policy = services.authenticator.access.policy
-        guard policy.limits != nil, let principal = store.state.withLock(\.principal) else { return }
+        guard policy.limits != nil, let principal else { return }
         let accounts = services.accounts
         switch op {
         case nil, .authenticate, .unsubscribe, .cancel: accounts.spend(.requests, of: principal, under: policy)

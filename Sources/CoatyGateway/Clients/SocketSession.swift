@@ -13,49 +13,22 @@ final class SocketSession: WebSocketEndpoint.Client {
     /// Maximum length of an id, in bytes.
     static let maximumIdLength = 128
 
-    struct Activity {
-        let subscription: ClientSubscription
-        /// Nil until the feed or the request has started.
-        var cancel: (@Sendable () -> Void)?
-        /// The pending request; nil for a subscription.
-        var request: PermittedRequest?
-        let isRequest: Bool
-    }
-
     struct State {
-        /// Nil until the client has authenticated.
-        var principal: Principal?
         /// The requests that were delivered to the client; nil until it has authenticated.
         var rights: AnswerRights?
         /// When a client that has not authenticated is disconnected.
         var authenticationDeadline: Deadline?
         /// Nil once the connection has closed.
         var places: Places?
-        /// When the principal expires; nil if it does not.
-        var expiry: Deadline?
-        /// Ends the observation of the access policy.
-        var ignoreAccess: (@Sendable () -> Void)?
-        /// Keyed by the client's ids, which are compared byte by byte.
-        var activities: [WireName: Activity] = [:]
         var identity: ClientIdentity?
         var isJoining = false
         var isClosed = false
     }
 
-    /// Holder of the session's state. It is a separate object because the outbound queue's `onEnd` captures it before
-    /// the session is initialized.
+    /// Holder of the session's state. It is a separate object because closures capture it before the session is
+    /// initialized.
     final class Store: Sendable {
         let state = Mutex(State())
-
-        func remove(_ subscription: ClientSubscription) {
-            let cancel = state.withLock { state -> (@Sendable () -> Void)? in
-                guard let id = subscription.id.map(WireName.init),
-                    state.activities[id]?.subscription === subscription
-                else { return nil }
-                return state.activities.removeValue(forKey: id)?.cancel
-            }
-            cancel?()
-        }
     }
 
     let outbound: OutboundQueue
@@ -64,6 +37,7 @@ final class SocketSession: WebSocketEndpoint.Client {
     let connection: WebSocketConnection
     let record: SocketRecord
     let services: ClientServices
+    let client: GateClient
     let store = Store()
     /// Ends the objects that were advertised for as long as this connection.
     private let lifetime = ConnectionLifetime()
@@ -79,21 +53,25 @@ final class SocketSession: WebSocketEndpoint.Client {
         self.connection = connection
         self.record = record
         self.services = services
+        client = GateClient(services.gate, nil)
         outbound = OutboundQueue(
             WebSocketTransport(connection: connection),
             account: places.account,
             workers: services.workers,
             hasOneSubscription: false,
-            onEnd: { [store] in store.remove($0) },
-            onRefusal: { [store, record, services] subscription, problem in
+            onRefusal: { [client, record, services] subscription, problem in
                 let op = subscription.wanted == nil ? ClientFrame.Op.request : .subscribe
-                services.requestLog.failed(op, id: subscription.id, problem, record, store.state.withLock(\.principal))
+                services.requestLog.failed(op, id: subscription.id, problem, record, client.principal)
             }
         )
         connectionNumber = services.connections.add(outbound, .webSocket, from: record.address) { [store] in
             store.state.withLock(\.identity)
         }
         store.state.withLock { $0.places = places }
+        client.attach(
+            applyRate: { [weak outbound] in outbound?.limit(to: $0) },
+            expel: { [weak self] in self?.expel($0) }
+        )
         if let principal {
             use(principal)
         } else {
@@ -109,7 +87,7 @@ final class SocketSession: WebSocketEndpoint.Client {
             return
         }
         // An unauthenticated client can't make the gateway parse long frames.
-        if text.utf8.count > maximumUnauthenticatedLength, store.state.withLock({ $0.principal == nil }) {
+        if text.utf8.count > maximumUnauthenticatedLength, client.principal == nil {
             return disconnect(.notAuthenticated, "authenticate first")
         }
         var (id, op) = (String?.none, ClientFrame.Op?.none)
@@ -169,7 +147,7 @@ final class SocketSession: WebSocketEndpoint.Client {
     }
 
     /// Nil until the client has authenticated.
-    var principal: Principal? { store.state.withLock(\.principal) }
+    var principal: Principal? { client.principal }
 
     private func answer(_ frame: ClientFrame, _ delivery: Delivery) {
         let members = #""deferred":\#(delivery == .deferred)"#
@@ -191,13 +169,18 @@ final class SocketSession: WebSocketEndpoint.Client {
             throw parameters.invalid("event", "must be one of \(Observation.names.joined(separator: ", "))")
         }
         let options = try SubscriptionOptions(parameters, of: observation)
-        let principal = try authenticated()
         let operation = Observe(observation: observation, footprint: options.footprint)
-        let permitted = try services.gate.perform(operation, by: principal)
-        let subscription = try open(frame, options, permitted)
-        setCancel(permitted.start(subscription), of: subscription)
-        // The policy may have changed between the decision and the registration, at which a change is applied.
-        judge(subscription, observation)
+        let activity = try services.gate.open(operation, for: client)
+        try checkRoom(for: frame, activity)
+        activity.start(
+            outbound.open(
+                id: frame.id,
+                options: options,
+                wanted: observation,
+                view: activity.view,
+                outcome: activity.outcome
+            )
+        )
     }
 
     private func request(_ frame: ClientFrame) throws {
@@ -206,7 +189,7 @@ final class SocketSession: WebSocketEndpoint.Client {
         )
         let parameters = FrameParameters(frame: frame.json, limits: services.accounts.limits)
         let options = try RequestOptions(parameters)
-        let principal = try authenticated()
+        _ = try authenticated()
         let name = try parameters.required("event")
         let operation = try parameters.level("operation")?.text
         guard let type = ClientRequests.type(named: name) else {
@@ -216,88 +199,44 @@ final class SocketSession: WebSocketEndpoint.Client {
             throw parameters.invalid("operation", type.hasOperation ? "is missing" : "is only for calls")
         }
         let request = try frame.json.data { payload in try type.parse(payload, operation: operation) }
-        let permitted = try services.gate.perform(
+        let activity = try services.gate.open(
             SendRequest(request: request, options: options, identity: identity),
-            by: principal
+            for: client
         )
-        let subscription = try open(frame, SubscriptionOptions(), nil)
+        try checkRoom(for: frame, activity)
+        let slot = outbound.open(id: frame.id, outcome: activity.outcome)
+        slot.attach(activity)
         do {
-            setJudge(permitted, of: subscription)
-            let run = try permitted.start(into: ResponseQueue(subscription: subscription, outbound: outbound))
-            setCancel({ run.cancel() }, of: subscription)
-            outbound.begin(subscription)
+            try activity.start(into: ResponseQueue(subscription: slot, outbound: outbound))
+            outbound.begin(slot)
         } catch {
-            outbound.close(subscription)
-            store.remove(subscription)
-            throw error
+            let closing = outbound.close(slot)
+            slot.release()
+            // It was answered, if the request was refused meanwhile.
+            if closing != .over { throw error }
         }
     }
 
-    /// Opens a subscription in the outbound queue and registers it under the frame's id.
-    ///
-    /// - Parameter permitted: the observation to subscribe to; nil for a request.
-    /// - Throws: `Problem` if the id is in use or the client has too many subscriptions and requests.
-    private func open(
-        _ frame: ClientFrame,
-        _ options: SubscriptionOptions,
-        _ permitted: PermittedObservation?
-    ) throws -> ClientSubscription {
+    /// - Throws: `Problem` if the frame's id is in use or the client has too many subscriptions and requests.
+    private func checkRoom(for frame: ClientFrame, _ activity: some Activity) throws(Problem) {
         let maximum = services.accounts.limits.activitiesPerConnection
-        let opened = try store.state.withLock { state -> (ClientSubscription, [Activity])? in
-            let id = WireName(frame.id)
-            var ended: [WireName: Activity] = [:]
-            if state.activities[id] != nil || state.activities.count >= maximum {
-                // `onEnd` runs on a task: the client may have received an end whose activity is still registered.
-                ended = state.activities.filter { !outbound.isOpen($0.value.subscription) }
-                for id in ended.keys { state.activities[id] = nil }
-            }
-            guard state.activities[id] == nil else { throw Problems.idInUse }
-            guard state.activities.count < maximum else { return nil }
-            let subscription = outbound.open(
-                id: frame.id,
-                options: options,
-                wanted: permitted?.observation,
-                view: permitted?.view
-            )
-            state.activities[id] = Activity(subscription: subscription, isRequest: permitted == nil)
-            return (subscription, Array(ended.values))
-        }
-        guard let (subscription, ended) = opened else {
+        let problem: Problem
+        if outbound.isOpen(frame.id) {
+            problem = Problems.idInUse
+        } else if outbound.openCount >= maximum {
             outbound.account.countRefusal(.connection, .own)
-            throw Problems.tooManyActivities(maximum)
+            problem = Problems.tooManyActivities(maximum)
+        } else {
+            return
         }
-        for activity in ended { activity.cancel?() }
-        return subscription
-    }
-
-    /// Stores a request, so that a change of the access policy applies to its answers.
-    private func setJudge(_ request: PermittedRequest, of subscription: ClientSubscription) {
-        guard let id = subscription.id.map(WireName.init) else { return }
-        store.state.withLock { state in
-            if state.activities[id]?.subscription === subscription { state.activities[id]?.request = request }
-        }
-    }
-
-    /// Stores the closure that cancels an activity, or calls it immediately if the activity has ended.
-    private func setCancel(_ cancel: @escaping @Sendable () -> Void, of subscription: ClientSubscription) {
-        let isOver = store.state.withLock { state in
-            guard let id = subscription.id.map(WireName.init),
-                state.activities[id]?.subscription === subscription
-            else { return true }
-            state.activities[id]?.cancel = cancel
-            return false
-        }
-        if isOver { cancel() }
+        activity.outcome.set(OperationCounts.Outcome(problem))
+        throw problem
     }
 
     private func end(_ frame: ClientFrame, isRequest: Bool) throws {
         try frame.json.refuseMembers(besides: ClientFrame.members)
-        let activity = store.state.withLock { state in
-            let id = WireName(frame.id)
-            return state.activities[id]?.isRequest == isRequest ? state.activities.removeValue(forKey: id) : nil
-        }
-        let closing = activity.map { outbound.close($0.subscription) } ?? .over
-        activity?.cancel?()
+        let (closing, subscription) = outbound.close(id: frame.id, isRequest: isRequest)
+        subscription?.release()
         switch closing {
         // The client may have sent the frame before it received the end.
         case .over: throw isRequest ? Problems.noSuchRequest : Problems.noSuchSubscription
@@ -379,26 +318,15 @@ final class SocketSession: WebSocketEndpoint.Client {
     // MARK: - End
 
     func closed() {
-        let (activities, identity, ignoreAccess, deadlines) = store.state.withLock { state in
-            state.isClosed = true
-            defer {
-                state.activities = [:]
-                state.identity = nil
-                state.ignoreAccess = nil
-                state.authenticationDeadline = nil
-                state.expiry = nil
-                state.places = nil
-            }
-            return (
-                state.activities.values, state.identity, state.ignoreAccess,
-                [state.authenticationDeadline, state.expiry]
-            )
+        let (identity, deadline) = store.state.withLock { state in
+            let (identity, deadline) = (state.identity, state.authenticationDeadline)
+            state = State(isClosed: true)
+            return (identity, deadline)
         }
-        ignoreAccess?()
-        for deadline in deadlines { deadline?.cancel() }
+        deadline?.cancel()
         outbound.close()
         services.connections.remove(connectionNumber)
-        for activity in activities { activity.cancel?() }
+        client.leave()
         // Before the identity leaves, because it deadvertises its objects.
         lifetime.end()
         if let identity { Task { await identity.leave() } }

@@ -74,17 +74,19 @@ final class WebSocketEndpoint: WebSocketHandler {
             guard let principal else { return refuse(Problems.noToken, record) }
             let options = try SubscriptionOptions(parameters, of: observation)
             let places = try SocketSession.Places(services.accounts.account(of: principal), encryption: encryption)
+            let client = GateClient(services.gate, principal)
             let operation = Observe(observation: observation, footprint: options.footprint)
-            let permitted = try services.gate.perform(operation, by: principal)
+            let activity = try services.gate.open(operation, for: client)
             return .accept { [self] connection in
                 let stream = SingleStream(
                     WebSocketTransport(connection: connection),
                     .webSocket,
+                    client,
                     principal,
                     services
                 )
                 add(SocketStream(stream: stream, connection: connection, places: places), connection, record)
-                stream.start(permitted, options)
+                stream.start(activity, options)
             }
         } catch {
             let problem = Problems.of(error)
@@ -194,7 +196,7 @@ private struct SocketStream: WebSocketEndpoint.Client {
     let places: SocketSession.Places
 
     var outbound: OutboundQueue { stream.outbound }
-    var principal: Principal? { stream.principal }
+    var principal: Principal? { stream.client.principal }
 
     func received(_ message: WebSocketMessage) {
         connection.close(.protocolError, "this stream takes no messages")

@@ -14,9 +14,7 @@ final class CollectedResponses: ResponseSink {
         var body: [UInt8] = Array(#"{"responses":["#.utf8)
         /// The number of responses.
         var count = 0
-        /// Ends the observation of the access policy.
-        var onEnd: (@Sendable () -> Void)?
-        var isEnded = false
+        var places: [any AnyObject & Sendable] = []
     }
 
     private let answer: @Sendable (HTTPResponse) -> Void
@@ -25,6 +23,7 @@ final class CollectedResponses: ResponseSink {
     private let maximumBytes: Int
     private let minimum: Int
     private let timeout: Int
+    private let outcome: ActivityOutcome
     private let state = Mutex(State())
 
     /// - Parameters:
@@ -33,18 +32,21 @@ final class CollectedResponses: ResponseSink {
     ///   - maximumBytes: the maximum size of the responses; the request ends there.
     ///   - minimum: the number of responses without which a timeout is a problem.
     ///   - timeout: the timeout, in milliseconds.
+    ///   - outcome: counts the response before it is sent.
     init(
         answer: @escaping @Sendable (HTTPResponse) -> Void,
         charge: Charge,
         maximumBytes: Int,
         minimum: Int,
-        timeout: Int
+        timeout: Int,
+        outcome: ActivityOutcome
     ) {
         self.answer = answer
         self.charge = charge
         self.maximumBytes = maximumBytes
         self.minimum = minimum
         self.timeout = timeout
+        self.outcome = outcome
     }
 
     func take(_ frame: ServerFrame) -> Bool {
@@ -65,53 +67,30 @@ final class CollectedResponses: ResponseSink {
         }
     }
 
-    /// Stores a closure that is called once the request has ended.
-    func hold(_ onEnd: @escaping @Sendable () -> Void) {
-        let isEnded = state.withLock { state in
-            if !state.isEnded { state.onEnd = onEnd }
-            return state.isEnded
-        }
-        if isEnded { onEnd() }
-    }
+    func occupy(_ places: [any AnyObject & Sendable]) { state.withLock { $0.places = places } }
 
-    /// Ends the request with a problem.
-    func fail(_ problem: Problem, cancelling run: RequestRun) {
-        answer(problem.afterPublication.response())
-        run.cancel()
-    }
+    /// The response is sent.
+    func discard(_ problem: Problem) {}
 
     func fail(_ problem: Problem) {
-        _ = release()
+        state.withLock { ($0.body, $0.places) = ([], []) }
+        outcome.set(OperationCounts.Outcome(problem))
         answer(problem.afterPublication.response())
     }
 
     func end(_ reason: ServerFrame.EndReason, isFiltered: Bool) {
-        var (body, count) = release()
-        if count == 0, reason == .offline {
-            answer(Problems.connectionLost.afterPublication.response())
-        } else if count < minimum, reason == .timeout {
+        var (body, count) = state.withLock { state in
+            defer { (state.body, state.places) = ([], []) }
+            return (state.body, state.count)
+        }
+        if count == 0, reason == .offline { return fail(Problems.connectionLost) }
+        if count < minimum, reason == .timeout {
             let detail = "\(count) responses arrived within \(timeout) ms, fewer than min, which is \(minimum)."
-            answer(Problems.noAnswer(detail).afterPublication.response())
-        } else {
-            body += #"],"reason":"\#(reason.rawValue)"\#(isFiltered ? #","filtered":true"# : "")}"#.utf8
-            let headers = [(name: "Content-Type", value: "application/json")]
-            answer(HTTPResponse(status: 200, headers: headers, body: body, holding: charge))
+            return fail(Problems.noAnswer(detail))
         }
-    }
-
-    /// Ends the collection.
-    ///
-    /// - Returns: the body so far, and the number of responses in it.
-    private func release() -> (body: [UInt8], count: Int) {
-        let (body, count, onEnd) = state.withLock { state in
-            defer {
-                state.body = []
-                state.onEnd = nil
-                state.isEnded = true
-            }
-            return (state.body, state.count, state.onEnd)
-        }
-        onEnd?()
-        return (body, count)
+        outcome.set(OperationCounts.Outcome(reason))
+        body += #"],"reason":"\#(reason.rawValue)"\#(isFiltered ? #","filtered":true"# : "")}"#.utf8
+        let headers = [(name: "Content-Type", value: "application/json")]
+        answer(HTTPResponse(status: 200, headers: headers, body: body, holding: charge))
     }
 }

@@ -71,6 +71,45 @@ final class Gate: Sendable {
         }
     }
 
+    /// Opens an operation that lasts: decides, and reserves what it needs. It has no effect in the network until it is
+    /// started. From now on it is decided again whenever the policy or the client's principal changes.
+    ///
+    /// - Throws: as ``perform(_:by:)-(Operation,_)``; 401 if the client has not authenticated.
+    func open<Opened: LastingOperation>(
+        _ operation: Opened,
+        for client: GateClient
+    ) throws -> Opened.Lasting {
+        let decisions = client.decisions
+        guard let principal = client.principal else { throw Problems.notAuthenticated }
+        let (target, permit, claims) = try admitNow(operation, principal)
+        let activity: Opened.Lasting
+        let outcome = ActivityOutcome(operation.kind, counts)
+        do {
+            activity = try operation.open(on: target, in: network, under: permit, for: client, outcome)
+        } catch {
+            outcome.set(OperationCounts.Outcome(error))
+            if operation.isAudited { audit.performed(claims, by: principal, error: error) }
+            throw error
+        }
+        if operation.isAudited { audit.performed(claims, by: principal, error: nil) }
+        client.add(activity, decidedAt: decisions)
+        return activity
+    }
+
+    /// Decides on an activity again.
+    func decide(_ activity: some Activity, by principal: Principal) {
+        do throws(Problem) {
+            activity.apply(try permit(activity.operation, principal))
+        } catch {
+            activity.refuse(error)
+        }
+    }
+
+    /// Decides on an operation, without any effect.
+    func permit(_ operation: some ControlledOperation, _ principal: Principal) throws(Problem) -> Permit {
+        try admit(operation, principal).permit
+    }
+
     private func admitNow<Asked: ControlledOperation>(
         _ operation: Asked,
         _ principal: Principal
@@ -106,20 +145,6 @@ final class Gate: Sendable {
     ) {
         counts.count(operation.kind, error.map(OperationCounts.Outcome.init) ?? .done)
         if operation.isAudited { audit.performed(claims, by: principal, error: error) }
-    }
-
-    /// Returns the part of the answers to a request that a principal may see now.
-    ///
-    /// - Throws: `Problem` if it is no longer allowed.
-    func answerView(of operation: SendRequest, by principal: Principal) throws(Problem) -> AccessView? {
-        operation.view(try admit(operation, principal).permit)
-    }
-
-    /// Returns the filter for a subscription or pending request of a principal now.
-    ///
-    /// - Throws: `Problem` if it is no longer allowed.
-    func view(of operation: some ControlledOperation, by principal: Principal) throws(Problem) -> AccessView? {
-        try admit(operation, principal).permit.view
     }
 
     private func admit<Asked: ControlledOperation>(

@@ -33,17 +33,24 @@ struct EventStreamResource: Sendable {
                 guard options.encoding == .base64 else {
                     throw parameters.invalid("encoding", "must be base64: an event stream is text")
                 }
+                let client = GateClient(services.gate, principal)
                 let operation = Observe(observation: observation, footprint: options.footprint)
-                let permitted = try services.gate.perform(operation, by: principal)
+                let activity = try services.gate.open(operation, for: client)
                 return .stream(status: 200, headers: Self.headers) { stream in
-                    let subscription = SingleStream(EventStreamTransport(stream: stream), .sse, principal, services)
+                    let subscription = SingleStream(
+                        EventStreamTransport(stream: stream),
+                        .sse,
+                        client,
+                        principal,
+                        services
+                    )
                     stream.onRoom { subscription.outbound.pump() }
                     let stopHeartbeat = heartbeat.add(stream)
                     stream.onClose {
                         stopHeartbeat()
                         subscription.close()
                     }
-                    subscription.start(permitted, options)
+                    subscription.start(activity, options)
                 }
             } catch {
                 return .response(Problems.of(error).response())

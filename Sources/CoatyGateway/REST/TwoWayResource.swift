@@ -45,14 +45,17 @@ struct TwoWayResource: Sendable {
             let minimum = try Self.minimum(parameters, options, isStream: request.prefersNDJSON)
             let event = try type.parse(Payload(request.body), operation: operation)
             // Before the first byte of a stream is sent, because the status can't change afterwards.
-            let permitted = try services.gate.perform(
-                SendRequest(request: event, options: options),
-                by: principal
-            )
+            let client = GateClient(services.gate, principal)
+            let activity = try services.gate.open(SendRequest(request: event, options: options), for: client)
             if request.prefersNDJSON {
-                return .stream(status: 200, headers: LineTransport.headers) { stream(permitted, principal, on: $0) }
+                return .stream(status: 200, headers: LineTransport.headers) { [services] stream in
+                    let responses = SingleStream(LineTransport(stream: stream), .ndjson, client, principal, services)
+                    stream.onRoom { responses.outbound.pump() }
+                    stream.onClose { responses.close() }
+                    responses.start(activity)
+                }
             }
-            let charge = try permitted.account.charge(0)
+            let charge = try activity.account.charge(0)
             return .later { pending in
                 let sink = CollectedResponses(
                     answer: { response in
@@ -60,15 +63,15 @@ struct TwoWayResource: Sendable {
                         pending.complete(claim?.keep(response, isCharged: true) ?? response)
                     },
                     charge: charge,
-                    maximumBytes: permitted.account.responseBytes,
+                    maximumBytes: activity.account.responseBytes,
                     minimum: minimum,
-                    timeout: options.timeout
+                    timeout: options.timeout,
+                    outcome: activity.outcome
                 )
                 do {
-                    let run = try permitted.start(into: sink)
+                    try activity.start(into: sink)
                     // A client that repeats the request must get its answer.
-                    if claim == nil { pending.onDeparture { run.cancel() } }
-                    sink.hold(services.judges(permitted, by: principal) { sink.fail($0, cancelling: run) })
+                    if claim == nil { pending.onDeparture { client.leave() } }
                 } catch {
                     claim?.free()
                     pending.complete(Problems.of(error).response())
@@ -94,33 +97,5 @@ struct TwoWayResource: Sendable {
             throw parameters.invalid("min", "must not exceed limit, which is \(options.limit)")
         }
         return minimum
-    }
-
-    private func stream(_ permitted: PermittedRequest, _ principal: Principal, on stream: HTTPStream) {
-        let outbound = OutboundQueue(
-            LineTransport(stream: stream),
-            account: permitted.account,
-            workers: services.workers,
-            hasOneSubscription: true
-        )
-        outbound.limit(to: services.outboundRate(of: principal))
-        let subscription = outbound.open(id: nil, isHeld: false)
-        stream.onRoom { outbound.pump() }
-        let number = services.connections.add(outbound, .ndjson, from: principal.address)
-        stream.onClose { [connections = services.connections] in connections.remove(number) }
-        do {
-            let run = try permitted.start(into: ResponseQueue(subscription: subscription, outbound: outbound))
-            let ignore = services.judges(permitted, by: principal, on: outbound) { problem in
-                outbound.refuse(subscription, problem)
-                run.cancel()
-            }
-            stream.onClose {
-                ignore()
-                outbound.close()
-                run.cancel()
-            }
-        } catch {
-            outbound.refuse(subscription, Problems.of(error))
-        }
     }
 }

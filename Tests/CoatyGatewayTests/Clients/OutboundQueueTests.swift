@@ -11,11 +11,8 @@ import Testing
 @Suite(.exclusive, .closesOutboundQueues) struct OutboundQueueTests {
     let transport = SteeredTransport()
 
-    func outbound(
-        hasOneSubscription: Bool = false,
-        onEnd: @escaping @Sendable (ClientSubscription) -> Void = { _ in }
-    ) -> OutboundQueue {
-        OutboundQueue(transport, hasOneSubscription: hasOneSubscription, onEnd: onEnd)
+    func outbound(hasOneSubscription: Bool = false) -> OutboundQueue {
+        OutboundQueue(transport, hasOneSubscription: hasOneSubscription)
     }
 
     func read(_ outbound: OutboundQueue, _ room: Int = .max) {
@@ -46,8 +43,9 @@ import Testing
     @Test func doneFrameFollowsQueuedEvents() async throws {
         let ended = Mutex<[String]>([])
         transport.setRoom(0)
-        let outbound = outbound { subscription in ended.withLock { $0.append(subscription.id ?? "") } }
+        let outbound = outbound()
         let subscription = outbound.begun(id: "a")
+        subscription.attach(IdleActivity { ended.withLock { $0.append("a") } })
         outbound.begin(subscription)
         for number in 1...3 { subscription.take(try Made.event(1, number)) }
         subscription.end(.withdrawn)
@@ -208,9 +206,13 @@ import Testing
 
     @Test func closeReportsWhetherSubscriptionHadBegun() async throws {
         let ended = Mutex<[String]>([])
-        let outbound = outbound { subscription in ended.withLock { $0.append(subscription.id ?? "") } }
+        let outbound = outbound()
         func closing(_ subscription: ClientSubscription) -> String { "\(outbound.close(subscription))" }
-        let subscriptions = ["a", "b", "c", "d"].map { outbound.open(id: $0) }
+        let subscriptions = ["a", "b", "c", "d"].map { id in
+            let subscription = outbound.open(id: id)
+            subscription.attach(IdleActivity { ended.withLock { $0.append(id) } })
+            return subscription
+        }
         #expect(closing(subscriptions[0]) == "held")
         #expect(closing(subscriptions[0]) == "over")
         outbound.begin(subscriptions[0])

@@ -1,5 +1,6 @@
 import Coaty
 import Logging
+import ProblemDetails
 import Synchronization
 import Testing
 
@@ -80,16 +81,14 @@ extension OutboundQueue {
     convenience init(
         _ transport: any FrameTransport,
         of account: ClientAccount = .single(),
-        hasOneSubscription: Bool = false,
-        onEnd: @escaping @Sendable (ClientSubscription) -> Void = { _ in }
+        hasOneSubscription: Bool = false
     ) {
         let made = ClosesOutboundQueues.made
         self.init(
             transport,
             account: account,
             workers: made.workers,
-            hasOneSubscription: hasOneSubscription,
-            onEnd: onEnd
+            hasOneSubscription: hasOneSubscription
         )
         made.add(self)
     }
@@ -98,6 +97,21 @@ extension OutboundQueue {
     func begun(id: String?, options: SubscriptionOptions = SubscriptionOptions()) -> ClientSubscription {
         open(id: id, options: options, isHeld: false)
     }
+}
+
+/// An activity that does nothing.
+final class IdleActivity: Activity {
+    private static let counts = OperationCounts()
+
+    let operation: any ControlledOperation = Observe(observation: .deadvertise)
+    let outcome = ActivityOutcome(OperationKind(verb: .observe, pattern: .deadvertise), counts)
+    private let onEnd: @Sendable () -> Void
+
+    init(onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
+
+    func apply(_ permit: Permit) {}
+    func refuse(_ problem: Problem) {}
+    func end() { onEnd() }
 }
 
 extension FeedHub {

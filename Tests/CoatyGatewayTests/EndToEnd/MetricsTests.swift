@@ -21,7 +21,6 @@ import Testing
             (#"http_requests_total{route="",method="GET",status="404"}"#, 1),
             (#"http_request_duration_seconds_count{route="/v1/channel/{channelId}",method="POST"}"#, 4),
             (#"operations_total{verb="publish",pattern="channel",outcome="done"}"#, 3),
-            (#"operations_total{verb="observe",pattern="channel",outcome="done"}"#, 1),
             ("subscriptions", 1), ("feeds", 1), ("websocket_connections", 1), ("broker_connected", 1),
 
             (#"websocket_handshakes_total{result="accepted"}"#, 1),

@@ -10,8 +10,8 @@ import Testing
     /// transports and resources use the gate, and are not added to this list.
     private static let insiders: Set = [
         // The gate, its operations, and the requests that they start.
-        "Gate/NetworkParts.swift", "Gate/Gate.swift", "Gate/Operation.swift", "Gate/RequestRun.swift",
-        "Gate/ClientRequest.swift",
+        "Gate/NetworkParts.swift", "Gate/Gate.swift", "Gate/Operation.swift", "Gate/RequestActivity.swift",
+        "Gate/Activity.swift", "Gate/ClientRequest.swift", "Gate/SubscriptionActivity.swift",
         "Gate/Operations/Answer.swift", "Gate/Operations/ConnectionOperations.swift",
         "Gate/Operations/ControlOperations.swift", "Gate/Operations/Identify.swift",
         "Gate/Operations/IoNodeOperations.swift",

@@ -91,10 +91,15 @@ extension Principal {
 }
 
 extension Gate {
+    /// Opens an operation that lasts, for a client that does nothing else.
+    func open<Opened: LastingOperation>(_ operation: Opened, by principal: Principal) throws -> Opened.Lasting {
+        try open(operation, for: GateClient(self, principal))
+    }
+
     /// Returns the problem if an operation is not allowed; nil if it is.
     func refusal(of operation: some ControlledOperation, by principal: Principal) -> Problem? {
         do throws(Problem) {
-            _ = try view(of: operation, by: principal)
+            _ = try permit(operation, principal)
             return nil
         } catch {
             return error

@@ -162,7 +162,7 @@ final class ObservedSubscription {
     let token: String
     let transport = SteeredTransport()
     private let outbound: OutboundQueue
-    private var cancel: (@Sendable () -> Void)?
+    private var activity: SubscriptionActivity?
 
     init(_ observation: Observation, _ token: String) {
         self.observation = observation
@@ -171,15 +171,16 @@ final class ObservedSubscription {
     }
 
     func start(_ scene: GateScene, since: FeedCursor? = nil) throws {
-        let permitted = try scene.gate.perform(Observe(observation: observation), by: .token(token))
+        let activity = try scene.gate.open(Observe(observation: observation), by: .token(token))
         var options = SubscriptionOptions()
         options.since = since.map(ClientCursor.plain)
         options.buffer = Limits().buffer
-        let subscription = outbound.open(id: "s", options: options, wanted: observation, view: permitted.view)
-        cancel = permitted.start(subscription)
+        let subscription = outbound.open(id: "s", options: options, wanted: observation, view: activity.view)
+        activity.start(subscription)
+        self.activity = activity
     }
 
-    func stop() { cancel?() }
+    func stop() { activity?.end() }
 
     /// The received events, by their names in ``GateWorld``.
     var seen: [String] { transport.frames.compactMap { try? JSONView(text: $0) }.compactMap(GateWorld.name) }

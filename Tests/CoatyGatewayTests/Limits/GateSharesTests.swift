@@ -38,11 +38,11 @@ import TestSupport
         let account = scene.accounts.account(of: .anonymous)
         do {
             let operation = Observe(observation: .channel(WireName("c")), footprint: 1000)
-            let permitted = try (0..<2).map { _ in try scene.gate.perform(operation, by: .anonymous) }
+            let opened = try (0..<2).map { _ in try scene.gate.open(operation, by: .anonymous) }
             #expect(account.used(.subscriptions) == 2 && account.used(.feeds) == 1)
             #expect(account.memory.used == 2 * (Observe.cost + 1000))
-            #expect(refusal { _ = try scene.gate.perform(operation, by: .anonymous) } == 429)
-            #expect(permitted.allSatisfy { $0.account === account })
+            #expect(refusal { _ = try scene.gate.open(operation, by: .anonymous) } == 429)
+            withExtendedLifetime(opened) {}
         }
         #expect(account.isEmpty && scene.accounts.memory.used == 0)
     }
@@ -99,14 +99,14 @@ import TestSupport
             let text = #"{"object":\#(object.dropLast()),"filler":"\#(String(repeating: "x", count: size))"}}"#
             let payload = try Payload(Array(text.utf8))
             let request = try UpdateEvent.parse(payload)
-            var run: RequestRun?
+            var activity: RequestActivity?
             let refused = refusal {
-                run = try scene.gate.perform(SendRequest(request: request, options: options), by: .anonymous)
-                    .start(into: NoSink())
+                activity = try scene.gate.open(SendRequest(request: request, options: options), by: .anonymous)
+                try activity?.start(into: NoSink())
             }
             #expect(refused == status, "\(objectType) \(size)")
             try await untilTrue("it is written") { scene.accounts.used(.outbox) == 0 }
-            run?.cancel()
+            activity?.end()
         }
         await scene.stop()
     }
@@ -125,10 +125,10 @@ import TestSupport
             options: try RequestOptions(QueryParameters(items: [], limits: Limits()))
         )
         do {
-            let permitted = try scene.gate.perform(operation, by: .anonymous)
+            let opened = try scene.gate.open(operation, by: .anonymous)
             #expect(account.used(.requests) == 1 && account.memory.used > SendRequest.cost)
-            #expect(refusal { _ = try scene.gate.perform(operation, by: .anonymous) } == 429)
-            withExtendedLifetime(permitted) {}
+            #expect(refusal { _ = try scene.gate.open(operation, by: .anonymous) } == 429)
+            withExtendedLifetime(opened) {}
         }
         #expect(account.isEmpty)
         await scene.stop()
@@ -168,15 +168,15 @@ import TestSupport
             let payload = try Payload(Array(text.utf8))
             let request = try DiscoverEvent.parse(payload)
             let options = try RequestOptions(QueryParameters(items: [], limits: Limits()))
-            var permitted: PermittedRequest?
+            var activity: RequestActivity?
             let operation = SendRequest(request: request, options: options)
             // The gate refuses before publishing, because a stream has already sent its status by then.
-            #expect(refusal { permitted = try scene.gate.perform(operation, by: .anonymous) } == status)
+            #expect(refusal { activity = try scene.gate.open(operation, by: .anonymous) } == status)
             #expect(scene.accounts.used(.outbox) == (status == nil ? 1000 : 0))
-            let run = try permitted?.start(into: sink)
+            try activity?.start(into: sink)
             try await untilTrue("it is written") { scene.accounts.used(.outbox) == 0 }
             #expect(scene.accounts.used(.requests) == (status == nil ? 1 : 0))
-            run?.cancel()
+            activity?.end()
         }
         await scene.stop()
     }
@@ -193,9 +193,9 @@ import TestSupport
         )
         let payload = try Payload(Array(#"{"objectTypes":["t"]}"#.utf8))
         let request = try DiscoverEvent.parse(payload)
-        let permitted = try scene.gate.perform(SendRequest(request: request, options: options), by: .anonymous)
+        let activity = try scene.gate.open(SendRequest(request: request, options: options), by: .anonymous)
         let sink = CountingSink()
-        let run = try permitted.start(into: sink)
+        try activity.start(into: sink)
         let asked = try await scene.broker.waitForMessages { $0.contains { $0.payload == payload.bytes } }
         let topic = try #require(asked.first { $0.payload == payload.bytes }?.topic)
         let id = try #require(topic.split(separator: "/").last)
@@ -211,7 +211,7 @@ import TestSupport
         workers.start()
         try await untilTrue("it ends") { sink.end.withLock(\.self) != nil }
         #expect(sink.end.withLock(\.self) == .overflow && sink.taken.load(ordering: .relaxed) == 2)
-        run.cancel()
+        activity.end()
         await workers.stop()
         await scene.stop()
     }
@@ -300,11 +300,17 @@ private final class CountingSink: ResponseSink {
 
     func end(_ reason: ServerFrame.EndReason, isFiltered: Bool) { end.withLock { $0 = reason } }
     func fail(_ problem: Problem) {}
+    func occupy(_ places: [any AnyObject & Sendable]) {}
+    func discard(_ problem: Problem) {}
 }
 
 /// A sink that discards responses.
-private struct NoSink: ResponseSink {
+private final class NoSink: ResponseSink {
+    private let places = Mutex<[any AnyObject & Sendable]>([])
+
     func take(_ frame: ServerFrame) -> Bool { true }
-    func end(_ reason: ServerFrame.EndReason, isFiltered: Bool) {}
-    func fail(_ problem: Problem) {}
+    func end(_ reason: ServerFrame.EndReason, isFiltered: Bool) { places.withLock { $0 = [] } }
+    func fail(_ problem: Problem) { places.withLock { $0 = [] } }
+    func occupy(_ places: [any AnyObject & Sendable]) { self.places.withLock { $0 = places } }
+    func discard(_ problem: Problem) {}
 }

@@ -5,7 +5,7 @@ import Network
 import ProblemDetails
 
 /// Subscribes to events.
-struct Observe: Operation {
+struct Observe: LastingOperation {
     /// The memory of a subscription without its filter and its queue, in bytes.
     static let cost = 2 << 10
 
@@ -84,7 +84,13 @@ struct Observe: Operation {
     }
 
     /// - Throws: `Problem` if the observation is not possible now.
-    func execute(on target: Target, in network: NetworkParts, under permit: Permit) throws -> PermittedObservation {
+    func open(
+        on target: Target,
+        in network: NetworkParts,
+        under permit: Permit,
+        for client: GateClient,
+        _ outcome: ActivityOutcome
+    ) throws -> SubscriptionActivity {
         let account = permit.account
         if let problem = network.feeds.refusal(of: observation) {
             if problem.type == Problems.tooManyFeeds.type {
@@ -95,37 +101,15 @@ struct Observe: Operation {
         var places: [any AnyObject & Sendable] = [try account.take(.subscriptions)]
         let charge = try account.charge(Self.cost + footprint)
         if let share = try network.feedShares.take(observation, by: account) { places.append(share) }
-        return PermittedObservation(
-            observation: observation,
-            view: permit.view,
-            account: account,
-            places: places,
-            charge: charge,
-            feeds: network.feeds
+        return SubscriptionActivity(
+            self,
+            permit.view,
+            account,
+            SubscriptionActivity.Holdings(places: places, charge: charge),
+            in: network.feeds,
+            for: client,
+            outcome
         )
-    }
-}
-
-/// An observation that is allowed but not yet started.
-struct PermittedObservation: Sendable {
-    let observation: Observation
-    /// The part of the events that the client may see; nil for all of them.
-    let view: AccessView?
-    /// The account that is charged for the subscription.
-    let account: ClientAccount
-    /// The client's reserved places for the subscription.
-    fileprivate let places: [any AnyObject & Sendable]
-    fileprivate let charge: any AnyObject & Sendable
-    fileprivate let feeds: FeedHub
-
-    /// Starts a subscription that was opened for this observation.
-    ///
-    /// - Returns: a closure that ends the subscription; call it once.
-    func start(_ subscription: ClientSubscription) -> @Sendable () -> Void {
-        subscription.occupy(places)
-        subscription.hold([charge])
-        subscription.charge(account.work)
-        return feeds.subscribe(subscription, to: observation, by: account.client)
     }
 }
 

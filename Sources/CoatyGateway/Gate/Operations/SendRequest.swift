@@ -1,12 +1,10 @@
 import Access
 import Base
 import Coaty
-import HTTPServer
 import Network
-import Synchronization
 
 /// Publishes a request event, whose responses follow.
-struct SendRequest: Operation {
+struct SendRequest: LastingOperation {
     /// The memory of a pending request without its payload, in bytes: timers, the subscription to its responses, and
     /// queues.
     static let cost = 4 << 10
@@ -20,7 +18,7 @@ struct SendRequest: Operation {
     var admission: AdmissionRule { .standing }
 
     var payload: Payload? { request.payload }
-    fileprivate var pattern: AccessPattern { type(of: request).pattern }
+    var pattern: AccessPattern { type(of: request).pattern }
 
     func claims(on target: Void, in network: NetworkParts, by subject: Principal.Subject) -> [AccessRequest] {
         request.requestClaims(in: network, by: subject)
@@ -28,24 +26,33 @@ struct SendRequest: Operation {
 
     /// - Throws: `Problem` if the client has reached its limit of requests, memory or the outbox; `CommunicationError`
     ///   if the gateway is offline: a client must not wait until the broker is available.
-    func execute(on target: Void, in network: NetworkParts, under permit: Permit) throws -> PermittedRequest {
+    func open(
+        on target: Void,
+        in network: NetworkParts,
+        under permit: Permit,
+        for client: GateClient,
+        _ outcome: ActivityOutcome
+    ) throws -> RequestActivity {
         let manager = identity?.manager ?? network.manager
         guard manager.isConnected else {
             network.requestCount.countOne()
             throw CommunicationError.offline
         }
         let account = permit.account
-        return PermittedRequest(
-            operation: self,
-            view: AnswerView(view(permit)),
-            account: account,
+        let holdings = RequestActivity.Holdings(
             place: try account.take(.requests),
             charge: try account.charge(Self.cost + request.payload.footprint),
-            outbox: OutboxPlace(
-                try account.takeOutbox(request.payload.bytes.count, publications: request.names.count)
-            ),
-            manager: manager,
-            network: network
+            outbox: try account.takeOutbox(request.payload.bytes.count, publications: request.names.count)
+        )
+        return RequestActivity(
+            self,
+            AnswerView(view(permit)),
+            account,
+            holdings,
+            on: manager,
+            in: network,
+            for: client,
+            outcome
         )
     }
 
@@ -56,52 +63,4 @@ struct SendRequest: Operation {
         guard type(of: request).answersHaveObjects else { return nil }
         return permit.view(unlessEntirely: AccessRequest(verb: .request, pattern: pattern, target: .anyObject))
     }
-}
-
-/// A request that is allowed. Keep it as long as the request is pending: it contains the client's reserved place.
-struct PermittedRequest: Sendable {
-    let operation: SendRequest
-    let view: AnswerView
-    /// The account that is charged for the request.
-    let account: ClientAccount
-    fileprivate let place: Place
-    fileprivate let charge: Charge
-    fileprivate let outbox: OutboxPlace
-    fileprivate let manager: CommunicationManager
-    fileprivate let network: NetworkParts
-
-    /// Publishes the request and passes its responses to the sink until it ends. Call it only once: the place in the
-    /// outbox is for one publication.
-    ///
-    /// - Throws: `CommunicationError` if the request can't be published. The sink's `end` is then not called.
-    func start(into sink: any ResponseSink) throws -> RequestRun {
-        try run(operation.request, into: sink)
-    }
-
-    private func run(_ event: some ClientRequest, into sink: any ResponseSink) throws -> RequestRun {
-        try RequestRun.start(
-            event,
-            operation.options,
-            on: manager,
-            holding: outbox.take(),
-            into: sink,
-            count: network.requestCount,
-            client: account.work,
-            memory: account.memory,
-            workers: network.feeds.workers,
-            isFiltered: view.isRestricted,
-            visible: { [view, pattern = operation.pattern] in view.visible($0, of: pattern) },
-            observe: { [network] in event.note($0, in: network) }
-        )
-    }
-}
-
-/// The place of a permitted request in the outbox, until the request is published. It is reserved earlier, because the
-/// status of a stream can't change after its start.
-private final class OutboxPlace: Sendable {
-    private let place: Mutex<Place?>
-
-    init(_ place: Place) { self.place = Mutex(place) }
-
-    func take() -> Place? { place.withLock { $0.take() } }
 }

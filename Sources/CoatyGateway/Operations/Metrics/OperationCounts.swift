@@ -1,4 +1,5 @@
 import Access
+import Base
 import ProblemDetails
 import Synchronization
 
@@ -12,26 +13,32 @@ struct OperationKind: Sendable, Hashable {
 final class OperationCounts: Sendable {
     /// The outcome of an operation.
     enum Outcome: Int, CaseIterable {
-        /// It was executed.
+        /// It was executed. A request has received its last response, or was cancelled; a subscription had begun when the
+        /// client ended it.
         case done
         /// It is not allowed, or its target does not exist for the client.
         case denied
         /// A limit is reached.
         case limited
-        /// It could not be executed.
+        /// It could not be executed, or not to its end.
         case failed
+        /// The client has left before the end of a request or the beginning of a subscription.
+        case abandoned
 
-        /// Creates the outcome of an operation whose execution has thrown an error.
+        /// The outcome of an operation that ended with an error.
         init(_ error: any Error) {
-            switch (error as? Problem)?.status {
-            case 429, 503: self = .limited
+            let problem = error as? Problem
+            switch problem?.status {
+            case 401, 403, 404: self = .denied
+            // Without the broker, no limit is reached.
+            case 429, 503: self = problem?.type == Problems.connectionLost.type ? .failed : .limited
             default: self = .failed
             }
         }
     }
 
     private final class Cell: Sendable {
-        let outcomes = InlineArray<4, Atomic<Int>> { _ in Atomic(0) }
+        let outcomes = InlineArray<5, Atomic<Int>> { _ in Atomic(0) }
     }
 
     /// In the order of `allCases`, by verb, then by pattern.
