@@ -22,11 +22,11 @@ final class WebSocketEndpoint: WebSocketHandler {
     }
 
     private let services: ClientServices
-    private let addressing: ClientAddressing
+    private let admission: ClientAdmission
     private let clients = Mutex<[WebSocketConnection.ID: (client: any Client, record: SocketRecord)]>([:])
 
     init(services: ClientServices, addressing: ClientAddressing = .init()) {
-        self.addressing = addressing
+        admission = ClientAdmission(authenticator: services.authenticator, addressing: addressing)
         self.services = services
     }
 
@@ -43,16 +43,18 @@ final class WebSocketEndpoint: WebSocketHandler {
         let record = SocketRecord(
             identity,
             route: request.path == Self.path ? Self.path : Self.path + "/{event}",
-            address: address(of: request)
+            address: admission.address(of: request)
         )
         do {
             let parameters = QueryParameters(items: request.queryItems, limits: services.accounts.limits)
             let policy = services.authenticator.access.policy
             try services.accounts.takeArrival(from: record.address, under: policy)
-            let principal = try principal(of: request, parameters)
+            // Also checks that it is given once.
+            _ = try parameters.text(QueryNames.ticket)
+            let principal = try principal(of: request, from: record.address)
             if let principal { try services.accounts.take(.requests, of: principal, under: policy) }
             let path = request.path
-            let encryption = ConnectionOrigin.of(request.context)?.encryptionCost ?? 0
+            let encryption = request.connection?.encryptionCost ?? 0
             let event = path.hasPrefix(Self.path + "/") ? String(path.dropFirst(Self.path.count + 1)) : nil
             guard path == Self.path || event != nil else { return refuse(Problems.notFound(path), record) }
             let names: QueryNames = event == nil ? [QueryNames.ticket] : .stream
@@ -95,29 +97,16 @@ final class WebSocketEndpoint: WebSocketHandler {
         }
     }
 
-    /// Returns the address of the client.
-    private func address(of request: borrowing WebSocketHandshake) -> String {
-        let peer = ConnectionOrigin.of(request.context)?.peer ?? request.peer
-        guard let field = addressing.fieldName(forPeer: peer) else { return peer }
-        return addressing.client(behind: peer, request.header(field))
-    }
-
     /// Returns the principal of a handshake; nil if the client must authenticate in its first frame. A page in a
     /// browser must do so, because it can't send the header field.
     private func principal(
         of request: borrowing WebSocketHandshake,
-        _ parameters: QueryParameters
+        from address: String
     ) throws -> Principal? {
         let host = request.header("Host")
         let browserPolicy = services.authenticator.access.browserPolicy
         let sender = try browserPolicy.sender(origin: request.header("Origin"), host: host)
-        let principal = try services.authenticator.principal(
-            authorization: request.header("Authorization"),
-            ticket: parameters.text(QueryNames.ticket),
-            certificate: ConnectionOrigin.of(request.context)?.certificate(addressing),
-            origin: sender.origin,
-            address: address(of: request)
-        )
+        let principal = try admission.principal(of: request, from: address, sender)
         if let principal {
             if principal.subject.isAmbient { try browserPolicy.checkHost(host) }
             return principal
@@ -126,7 +115,7 @@ final class WebSocketEndpoint: WebSocketHandler {
         guard policy.permissions(of: .anonymous) != nil else { return nil }
         do throws(Problem) {
             try browserPolicy.checkHost(host)
-            return Principal(.anonymous, address: address(of: request), under: policy)
+            return Principal(.anonymous, address: address, under: policy)
         } catch {
             // A foreign page can't authenticate. Pages of a public name that can authenticate must do so first.
             if policy.isOpen || request.path != Self.path { throw error }

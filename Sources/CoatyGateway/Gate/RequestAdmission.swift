@@ -6,7 +6,7 @@ import ProblemDetails
 
 /// Decides on each HTTP request by its head, and determines its principal.
 struct RequestAdmission: Sendable {
-    let authenticator: Authenticator
+    let client: ClientAdmission
     let accounts: Accounts
     /// Templates of the routes that need no permission.
     let publicPaths: Set<String>
@@ -14,26 +14,24 @@ struct RequestAdmission: Sendable {
     let sharedPaths: Set<String>
     /// In seconds; 0 sends no `Strict-Transport-Security`.
     var hstsMaxAge = 0
-    /// Determines the addresses of clients behind proxies.
-    var addressing = ClientAddressing()
 
     func admit(_ head: borrowing HTTPRequestHead) -> HTTPAdmission {
-        let origin = ConnectionOrigin.of(head.connectionContext)
+        let origin = head.connection
         var headers: [(name: String, value: String)] = []
         // Browsers ignore it over HTTP (RFC 6797, section 8.1).
         if hstsMaxAge > 0, origin?.isEncrypted == true {
             headers.append(("Strict-Transport-Security", "max-age=\(hstsMaxAge)"))
         }
-        let address = address(of: head)
+        let address = client.address(of: head)
         do throws(Problem) {
             let path = head.pathTemplate ?? ""
-            let browserPolicy = authenticator.access.browserPolicy
+            let browserPolicy = client.authenticator.access.browserPolicy
             let isShared = sharedPaths.contains(path)
             if let preflight = browserPolicy.preflight(head, isPublic: isShared) { return .answer(preflight) }
             let sender = try browserPolicy.sender(of: head, isPublic: isShared)
             headers += BrowserPolicy.headers(for: sender)
             let isPublic = head.pathTemplate == nil || publicPaths.contains(path)
-            let access = authenticator.access.policy
+            let access = client.authenticator.access.policy
             if !isPublic, access.limits?.address != nil, head.method != .options {
                 try accounts.takeArrival(from: address, under: access)
             }
@@ -63,7 +61,7 @@ struct RequestAdmission: Sendable {
             return .admit(headers: headers, context: anonymous, budget: budget(of: head, from: address))
         } catch {
             var problem = error
-            authenticator.access.noteRefusal(problem, ofPageFrom: head.header("Origin"))
+            client.authenticator.access.noteRefusal(problem, ofPageFrom: head.header("Origin"))
             problem.headers += headers
             return .answer(problem.response(), context: unknownClient(address, of: head))
         }
@@ -83,13 +81,6 @@ struct RequestAdmission: Sendable {
         }
         if let rate = rates[.bytesOut] { try account.checkDebt(.bytesOut, at: rate) }
         if let rate = rates[.requests] { try account.take(.requests, 1, at: rate) }
-    }
-
-    /// Returns the address of the client.
-    private func address(of head: borrowing HTTPRequestHead) -> String {
-        let peer = ConnectionOrigin.of(head.connectionContext)?.peer ?? head.peer
-        guard let field = addressing.fieldName(forPeer: peer) else { return peer }
-        return addressing.client(behind: peer, head.combinedHeader(field))
     }
 
     /// Returns the address of the client for the request log; nil if it is that of the connection.
@@ -112,26 +103,14 @@ struct RequestAdmission: Sendable {
         under policy: Policy
     ) throws(Problem) -> Principal? {
         if let last = head.connectionState as? ConnectionState, last.isCurrent(policy),
-            head.withHeader("Authorization", last.isSame(as:)) ?? (last.isOfCertificate && ticket(of: head) == nil),
+            head.withHeader("Authorization", last.isSame(as:)) ?? (last.isOfCertificate && head.ticket == nil),
             last.principal.address == address
         {
             return last.principal
         }
-        let authorization = head.header("Authorization")
-        let principal = try authenticator.principal(
-            authorization: authorization,
-            ticket: ticket(of: head),
-            certificate: ConnectionOrigin.of(head.connectionContext)?.certificate(addressing),
-            origin: sender.origin,
-            address: address
-        )
-        if let principal { try hold(head, for: principal, authorization, under: policy) }
+        let principal = try client.principal(of: head, from: address, sender)
+        if let principal { try hold(head, for: principal, head.header("Authorization"), under: policy) }
         return principal
-    }
-
-    /// Returns the ticket in the URL. A URL may be logged, so a ticket can only open one stream.
-    private func ticket(of head: borrowing HTTPRequestHead) -> String? {
-        head.pathTemplate == EventStreamResource.path ? head.queryValue(QueryNames.ticket) : nil
     }
 
     /// Reserves a place for the connection of a principal. The principal counts one connection as long as it sends the
@@ -157,7 +136,7 @@ struct RequestAdmission: Sendable {
             do throws(Problem) {
                 held = try ConnectionState.Held(
                     accounts.account(of: principal),
-                    encryption: ConnectionOrigin.of(head.connectionContext)?.encryptionCost ?? 0
+                    encryption: head.connection?.encryptionCost ?? 0
                 )
             } catch {
                 var problem = error
@@ -223,12 +202,5 @@ private final class ConnectionState: Sendable {
         guard let authorization else { return false }
         return other.count == authorization.count
             && CRYPTO_memcmp(other.baseAddress, authorization, other.count) == 0
-    }
-}
-
-extension BrowserPolicy.Sender {
-    /// The origin of the page; nil for the gateway's own page and for a client that is not a page.
-    var origin: WebOrigin? {
-        if case .page(let origin) = self { origin } else { nil }
     }
 }

@@ -64,12 +64,11 @@ struct GatewayRoutes {
 
     private func admit(sharedPaths: Set<String>, in router: inout GatewayRouter) {
         let admission = RequestAdmission(
-            authenticator: services.authenticator,
+            client: ClientAdmission(authenticator: services.authenticator, addressing: transport.addressing),
             accounts: services.accounts,
             publicPaths: router.publicPaths,
             sharedPaths: sharedPaths,
-            hstsMaxAge: transport.hstsMaxAge,
-            addressing: transport.addressing
+            hstsMaxAge: transport.hstsMaxAge
         )
         router.admit { admission.admit($0) }
     }
