@@ -7,7 +7,7 @@ RUN apt-get update \
     && apt-get upgrade -y \
     && apt-get install -y --no-install-recommends \
         ca-certificates libavahi-core-dev libcjose-dev libcurl4-openssl-dev libmicrohttpd-dev libmosquitto-dev libssl-dev \
-        libwebsockets-dev libwebsockets-evlib-uv mosquitto pkg-config zlib1g-dev \
+        libwebsockets-dev libwebsockets-evlib-uv libyaml-dev mosquitto pkg-config zlib1g-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 # The dependencies change less often than the sources.

@@ -30,7 +30,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
-        .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     ],
     targets: [
         .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
@@ -44,6 +43,7 @@ let package = Package(
         .systemLibrary(name: "CJose", providers: [.apt(["libcjose-dev"])]),
         .systemLibrary(name: "CMalloc"),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         // The files that the gateway serves, and the commit.
         .target(name: "CEmbedded", cSettings: [.define("COATY_COMMIT", to: "\"\(commit)\"")]),
@@ -128,12 +128,11 @@ let package = Package(
         .target(
             name: "CoatyGateway",
             dependencies: [
-                "Access", "Base", "CEmbedded", "CEpoll", "CMalloc", "COpenSSL", "CZlib", "Cluster", "Coaty",
+                "Access", "Base", "CEmbedded", "CEpoll", "CMalloc", "COpenSSL", "CYAML", "CZlib", "Cluster", "Coaty",
                 "CoatyMQTT", "Coordination", "HTTPServer", "Measurement", "Network", "ProblemDetails",
                 "WebSocketServer",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "Yams", package: "Yams"),
             ],
             exclude: ["Console"],
             swiftSettings: strict
@@ -308,7 +307,6 @@ let package = Package(
             dependencies: [
                 "Access", "Base", "CEmbedded", "CJose", "COpenSSL", "Cluster", "CoatyGateway", "CoatyTestSupport",
                 "Measurement", "Network", "coaty-gateway", "test-agent", "TestSupport",
-                .product(name: "Yams", package: "Yams"),
             ],
             swiftSettings: strict
         ),

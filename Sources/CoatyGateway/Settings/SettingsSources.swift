@@ -4,7 +4,6 @@ import Coaty
 import CoatyMQTT
 import Foundation
 import Network
-import Yams
 
 extension GatewaySettings {
     /// Combines the settings: a flag overrides the environment, which overrides the file, which overrides the default.
@@ -173,30 +172,27 @@ struct ConfigurationFile {
         } catch {
             throw InvalidConfiguration(description: "\(path): cannot be read")
         }
-        let root: Node?
+        let root: YAMLNode?
         do {
-            // Without Yams' resolution rules, which are those of YAML 1.1.
-            root = try Yams.compose(yaml: text, .basic)
-        } catch let error as YamlError {
-            throw InvalidConfiguration(description: "\(path)\(Self.reason(error))")
+            root = try YAMLNode.parse(text)
         } catch {
-            throw InvalidConfiguration(description: "\(path): is not YAML")
+            throw InvalidConfiguration(description: "\(path):\(error.line): \(error.reason)")
         }
-        guard let root, root.scalar?.string != "" else { return }
+        guard let root, root.text != "" else { return }
         for (key, value) in try Self.mapping(root, path) {
-            if key.string == Self.limitsKey {
+            if key.text == Self.limitsKey {
                 // Nothing is below it, as in the default file.
-                if value.scalar?.string == "" { continue }
+                if value.text == "" { continue }
                 for (key, value) in try Self.mapping(value, path, "limits: ") {
                     try add(key, value, to: GatewaySettings.limits, in: path, unknown: Self.unknownLimit)
                 }
                 continue
             }
-            if key.string == Self.routingKey {
+            if key.text == Self.routingKey {
                 routing = try Self.read(value, Self.routingKey, path: path, RoutingConfiguration.init)
                 continue
             }
-            if key.string == GatewaySettings.accessName, value.scalar == nil {
+            if key.text == GatewaySettings.accessName, value.text == nil {
                 access = try Self.read(value, GatewaySettings.accessName, path: path, AccessConfiguration.init)
                 continue
             }
@@ -208,20 +204,20 @@ struct ConfigurationFile {
     ///
     /// - Parameter unknown: returns what is wrong with a name that is not among the settings.
     private mutating func add(
-        _ key: Node,
-        _ value: Node,
+        _ key: YAMLNode,
+        _ value: YAMLNode,
         to settings: [Setting],
         in path: String,
         unknown: (String) -> String
     ) throws(InvalidConfiguration) {
-        let (name, place) = (key.string ?? "", "\(path):\(key.mark?.line ?? 0)")
+        let (name, place) = (key.text ?? "", "\(path):\(key.line)")
         guard settings.contains(where: { $0.name == name }) else {
             throw InvalidConfiguration(description: "\(place): \(unknown(name))")
         }
-        guard let scalar = value.scalar else {
+        guard let text = value.text else {
             throw InvalidConfiguration(description: "\(place): \(name) must have a single value")
         }
-        entries[name] = Entry(value: scalar.string, place: place)
+        entries[name] = Entry(value: text, place: place)
     }
 
     private static func unknownSetting(_ name: String) -> String {
@@ -247,13 +243,13 @@ struct ConfigurationFile {
     }
 
     private static func mapping(
-        _ node: Node,
+        _ node: YAMLNode,
         _ path: String,
         _ name: String = ""
-    ) throws(InvalidConfiguration) -> Node.Mapping {
+    ) throws(InvalidConfiguration) -> [(key: YAMLNode, value: YAMLNode)] {
         guard let mapping = node.mapping else {
             throw InvalidConfiguration(
-                description: "\(path):\(node.mark?.line ?? 1): \(name)must be a mapping of names to values"
+                description: "\(path):\(node.line): \(name)must be a mapping of names to values"
             )
         }
         return mapping
@@ -263,7 +259,7 @@ struct ConfigurationFile {
     ///
     /// - Throws: ``InvalidConfiguration`` with the line.
     private static func read<Value>(
-        _ node: Node,
+        _ node: YAMLNode,
         _ name: String,
         path: String,
         _ parse: (JSONView) throws(PayloadError) -> Value
@@ -279,21 +275,7 @@ struct ConfigurationFile {
         } catch PayloadError.invalid(let pointer, let reason) {
             throw error(YAMLValue.line(of: pointer, in: node), pointer, reason)
         } catch let wrong {
-            throw error(node.mark?.line ?? 0, "", "\(wrong)")
-        }
-    }
-
-    /// Returns the line, if it is known, and the reason, each after a colon.
-    private static func reason(_ error: YamlError) -> String {
-        switch error {
-        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
-            .composer(_, let problem, let mark, _):
-            ":\(mark.line): \(problem)"
-        case .duplicatedKeysInMapping(let keys, let context):
-            ":\(context.mark.line): has a key twice: \(keys.joined(separator: ", "))"
-        case .reader(_, let offset?, _, let text):
-            ":\(text.utf8.prefix(offset).count { $0 == UInt8(ascii: "\n") } + 1): is not YAML"
-        default: ": is not YAML"
+            throw error(node.line, "", "\(wrong)")
         }
     }
 }

@@ -1,5 +1,4 @@
 import Coaty
-import Yams
 
 /// The error in a value of a YAML file, and its line.
 struct YAMLValueError: Error {
@@ -18,24 +17,26 @@ struct YAMLValue {
     /// The value.
     let json: AnyCodable
 
-    init(_ node: Node) throws(YAMLValueError) {
+    init(_ node: YAMLNode) throws(YAMLValueError) {
         var reader = Reader()
         json = try reader.value(node, pointer: "", depth: 0)
     }
 
     /// Returns the line of the value that a JSON Pointer refers to, or of its place if it is missing; for a member, the
     /// line of its key.
-    static func line(of pointer: String, in root: Node) -> Int {
+    static func line(of pointer: String, in root: YAMLNode) -> Int {
         var node = root
-        var line = root.mark?.line ?? 0
+        var line = root.line
         for token in pointer.split(separator: "/", omittingEmptySubsequences: false).dropFirst() {
             let name = String(token).replacing("~1", with: "/").replacing("~0", with: "~")
-            if let (key, value) = node.mapping?.first(where: { $0.key.scalar?.string == name }) {
-                line = key.mark?.line ?? line
+            if let (key, value) = node.mapping?.first(where: { $0.key.text == name }) {
+                line = key.line
                 node = value
-            } else if let sequence = node.sequence, let index = Int(name), sequence.indices.contains(index) {
+            } else if case .sequence(let sequence) = node.content, let index = Int(name),
+                sequence.indices.contains(index)
+            {
                 node = sequence[index]
-                line = node.mark?.line ?? line
+                line = node.line
             } else {
                 break
             }
@@ -47,20 +48,20 @@ struct YAMLValue {
         /// Counts values rather than bytes, because aliases can expand a small file.
         var size = 0
 
-        mutating func value(_ node: Node, pointer: String, depth: Int) throws(YAMLValueError) -> AnyCodable {
+        mutating func value(_ node: YAMLNode, pointer: String, depth: Int) throws(YAMLValueError) -> AnyCodable {
             func error(_ reason: String) -> YAMLValueError {
-                YAMLValueError(line: node.mark?.line ?? 0, pointer: pointer, reason: reason)
+                YAMLValueError(line: node.line, pointer: pointer, reason: reason)
             }
             guard depth < JSONDocument.maximumDepth else {
                 throw error("nested deeper than \(JSONDocument.maximumDepth) levels")
             }
-            size += 2 + (node.scalar?.string.utf8.count ?? 0)
+            size += 2 + (node.text?.utf8.count ?? 0)
             guard size <= YAMLValue.maximumSize else {
                 throw error("is more than \(YAMLValue.maximumSize) bytes with what stands before it")
             }
-            switch node {
-            case .scalar(let scalar):
-                guard let json = YAMLValue.scalar(scalar) else {
+            switch node.content {
+            case .scalar(let text, let isPlain, let tag):
+                guard let json = YAMLValue.scalar(text, isPlain: isPlain, tag: tag) else {
                     throw error("has an unknown tag, or is no number of JSON")
                 }
                 return json
@@ -73,23 +74,22 @@ struct YAMLValue {
             case .mapping(let mapping):
                 var members: [String: AnyCodable] = [:]
                 for (key, member) in mapping {
-                    guard let name = key.scalar?.string else { throw error("must have strings as keys") }
+                    guard let name = key.text else { throw error("must have strings as keys") }
                     size += 2 + name.utf8.count
                     let token = name.replacing("~", with: "~0").replacing("/", with: "~1")
                     members[name] = try value(member, pointer: "\(pointer)/\(token)", depth: depth + 1)
                 }
                 return .object(members)
-            // The parser replaces an alias by its value.
-            case .alias: throw error("must not be an alias")
             }
         }
     }
 
     /// Returns nil if the scalar has a tag outside the core schema, or a value that JSON can't represent.
-    private static func scalar(_ scalar: Node.Scalar) -> AnyCodable? {
-        switch scalar.tag.description {
-        case Tag.Name.implicit.rawValue: scalar.style == .plain ? plain(scalar.string) : .string(scalar.string)
-        case Tag.Name.str.rawValue, Tag.Name.nonSpecific.rawValue: .string(scalar.string)
+    private static func scalar(_ text: String, isPlain: Bool, tag: String?) -> AnyCodable? {
+        switch tag {
+        case nil: isPlain ? plain(text) : .string(text)
+        // `!` is the tag of a string.
+        case "tag:yaml.org,2002:str", "!": .string(text)
         default: nil
         }
     }

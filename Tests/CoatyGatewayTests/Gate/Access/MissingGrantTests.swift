@@ -1,7 +1,6 @@
 import Coaty
 import TestSupport
 import Testing
-import Yams
 
 @testable import Access
 @testable import Base
@@ -13,7 +12,7 @@ import Yams
 
     /// Returns the permissions of a configuration with the suggested grant.
     private func permissions(_ missing: String) throws -> Permissions {
-        let node = try #require(try Yams.compose(yaml: missing, .basic))
+        let node = try #require(try YAMLNode.parse(missing))
         return try Policy.permissions(PayloadCoder.encode(YAMLValue(node).json))
     }
 
