@@ -124,7 +124,10 @@ final class RequestActivity: Activity, Job {
             if !state.isDone { (state.sink, state.published) = (sink, .now) }
             return (state.holdings.take(), state.problem)
         }
-        if let problem { throw problem }
+        if let problem {
+            outcome.set(OperationCounts.Outcome(problem))
+            throw problem
+        }
         // Without holdings, the client has left.
         guard let holdings else { return }
         sink.occupy([holdings.place, holdings.charge])
@@ -138,10 +141,7 @@ final class RequestActivity: Activity, Job {
         }
     }
 
-    private func publish(
-        _ request: some ClientRequest,
-        holding outbox: Place
-    ) throws(CommunicationError) {
+    private func publish(_ request: some ClientRequest, holding outbox: Place) throws(CommunicationError) {
         // A client must not wait until the broker is available.
         guard manager.isConnected else { throw .offline }
         let pending = try manager.publish(request, holding: outbox, onEnd: { self.end(.offline) }) { response in
