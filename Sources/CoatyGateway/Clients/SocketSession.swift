@@ -121,7 +121,11 @@ final class SocketSession: WebSocketEndpoint.Client {
         case .request: try request(frame)
         case .cancel: try end(frame, isRequest: true)
         case .publish:
-            let publication = try PublicationRequest(frame.json, services.accounts.limits, besides: ClientFrame.members)
+            let publication = try ClientPublications.publication(
+                in: frame.json,
+                services.accounts.limits,
+                besides: ClientFrame.members
+            )
             let operation = Publish(
                 publication: publication,
                 lifetime: try ObjectLifetime.lifetime(in: frame.json, of: lifetime, services.accounts.limits),

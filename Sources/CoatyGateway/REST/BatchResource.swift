@@ -63,7 +63,7 @@ struct BatchResource: Sendable {
         do {
             let json = try Payload(Array(text)).json
             let operation = Publish(
-                publication: try PublicationRequest(json, gate.limits),
+                publication: try ClientPublications.publication(in: json, gate.limits),
                 lifetime: try ObjectLifetime.lifetime(in: json, of: nil, gate.limits)
             )
             let outcome = try gate.perform(operation, by: principal)

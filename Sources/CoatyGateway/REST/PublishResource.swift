@@ -30,14 +30,14 @@ struct PublishResource: Sendable {
                 let lifetime = try ObjectLifetime.lifetime(in: payload.json, of: nil, gate.limits)
                 let event = lifetime == nil ? payload : try payload.without("lifetime")
                 return Publish(
-                    publication: .advertise(try PublicationRequest.advertisement(event, hasLifetime: true)),
+                    publication: try AdvertiseEvent.publication(event, hasLifetime: true),
                     lifetime: lifetime
                 )
             }
         }
         router.onPost("/v1/deadvertise", publishingBy: gate) { request, principal, _ in
             answer(request, principal) { payload in
-                Publish(publication: .deadvertise(try PublicationRequest.deadvertisement(payload, gate.limits)))
+                Publish(publication: try DeadvertiseEvent.publication(payload, gate.limits))
             }
         }
         router.onPost("/v1/channel/{channelId}", publishingBy: gate) { request, principal, _ in
@@ -46,7 +46,7 @@ struct PublishResource: Sendable {
                 return .response(Problems.invalidParameter("channelId", InvalidParameter.level).response())
             }
             return answer(request, principal) { payload in
-                Publish(publication: .channel(try PublicationRequest.channelEvent(channelId, payload)))
+                Publish(publication: try ChannelEvent.publication(payload, on: channelId))
             }
         }
     }

@@ -20,11 +20,11 @@ struct RawResource: Sendable {
             return .performing {
                 let retain = try parameters.boolean("retain") ?? false
                 guard MQTTTopicRules.isPublishable(topic) else {
-                    throw InvalidParameter(name: "topic", reason: PublicationRequest.topic)
+                    throw InvalidParameter(name: "topic", reason: RawEvent.topicRule)
                 }
                 let event = try RawEvent.with(topic: topic, payload: body, shouldRetain: retain)
                 return PublishResource.accepted(
-                    try gate.perform(Publish(publication: .raw(event)), by: principal).delivery
+                    try gate.perform(Publish(publication: event), by: principal).delivery
                 )
             }
         }

@@ -11,7 +11,8 @@ import Testing
     private static let insiders: Set = [
         // The gate, its operations, and the requests that they start.
         "Gate/NetworkParts.swift", "Gate/Gate.swift", "Gate/Operation.swift", "Gate/RequestActivity.swift",
-        "Gate/Activity.swift", "Gate/ClientRequest.swift", "Gate/SubscriptionActivity.swift",
+        "Gate/Activity.swift", "Gate/ClientRequest.swift",
+        "Gate/ClientPublication.swift", "Gate/SubscriptionActivity.swift",
         "Gate/Operations/Answer.swift", "Gate/Operations/ConnectionOperations.swift",
         "Gate/Operations/ControlOperations.swift", "Gate/Operations/Identify.swift",
         "Gate/Operations/IoNodeOperations.swift",

@@ -369,7 +369,7 @@ struct GateWorld {
         func payload(_ json: AnyCodable) -> Payload? {
             try? Payload(Array(PayloadCoder.encode(json).utf8))
         }
-        func publish(_ publication: PublicationRequest?) -> (Gate, Principal) -> Problem? {
+        func publish(_ publication: (any ClientPublication)?) -> (Gate, Principal) -> Problem? {
             { gate, principal in publication.flatMap { gate.refusal(of: Publish(publication: $0), by: principal) } }
         }
         func send(_ request: (any ClientRequest)?) -> (Gate, Principal) -> Problem? {
@@ -383,7 +383,7 @@ struct GateWorld {
         case 0:
             let event = payload(["object": object]).flatMap { try? AdvertiseEvent(payload: $0) }
             return (
-                publish(event.map(PublicationRequest.advertise)), needs(.publish, .advertise, versions),
+                publish(event), needs(.publish, .advertise, versions),
                 "advertises \(object)"
             )
         case 1:
@@ -394,7 +394,7 @@ struct GateWorld {
             let event = payload(["objects": [object]]).flatMap { try? ChannelEvent(channelId: channel, payload: $0) }
             let need = Need(key: "channels", name: channel, object: object)
             return (
-                publish(event.map(PublicationRequest.channel)), needs(.publish, .channel, [need]), "sends on \(channel)"
+                publish(event), needs(.publish, .channel, [need]), "sends on \(channel)"
             )
         case 3:
             let operation = generator.pick(Self.channels)
@@ -407,7 +407,7 @@ struct GateWorld {
             let event = payload(["objectIds": [.string(id)]]).flatMap { try? DeadvertiseEvent(payload: $0) }
             let need = objects[id].map { Need($0) } ?? Need(key: "types")
             return (
-                publish(event.map(PublicationRequest.deadvertise)), needs(.publish, .deadvertise, [need]),
+                publish(event), needs(.publish, .deadvertise, [need]),
                 "removes \(id)"
             )
         }

@@ -51,7 +51,7 @@ import TestSupport
         let scene = try await sceneWithSmallOutbox()
         let account = scene.accounts.account(of: .anonymous)
         let event = try ChannelEvent(channelId: "c", payload: Payload(Array(#"{"object":\#(Self.object)}"#.utf8)))
-        let operation = Publish(publication: .channel(event))
+        let operation = Publish(publication: event)
         // The manager is not started, so publications stay queued.
         for _ in 0..<2 { _ = try scene.gate.perform(operation, by: .anonymous) }
         #expect(account.used(.outbox) == 2000)
@@ -78,7 +78,7 @@ import TestSupport
             let payload = try Payload(Array(#"{"object":\#(object.dropLast())\#(filler)}}"#.utf8))
             // The manager is not started, so publications stay queued.
             let event = try AdvertiseEvent(payload: payload)
-            _ = try scene.gate.perform(Publish(publication: .advertise(event)), by: .anonymous)
+            _ = try scene.gate.perform(Publish(publication: event), by: .anonymous)
             return account.used(.outbox) - before - (size == 0 ? 0 : publications * payload.bytes.count)
         }
         #expect(try used(0) == publications * 1000)
@@ -228,7 +228,7 @@ import TestSupport
         let log = coreType == "Log" ? #","logLevel":20,"logMessage":"m","logDate":"2026-01-01T00:00:00Z""# : ""
         let text = #"{"object":{\#(known)\#(log),"name":"\#(String(repeating: "x", count: size))"}}"#
         let event = try AdvertiseEvent(payload: Payload(Array(text.utf8)))
-        return try scene.gate.perform(Publish(publication: .advertise(event), lifetime: lifetime), by: principal)
+        return try scene.gate.perform(Publish(publication: event, lifetime: lifetime), by: principal)
     }
 
     @Test func keptObjectsAreCountedUntilTheyAreDeadvertised() async throws {
@@ -262,7 +262,7 @@ import TestSupport
         #expect(try !advertise(id, size: 25_000, in: scene).hasRoom)
         try await untilCounted(0...0)
         _ = try advertise(id, size: 100, in: scene)
-        let end = try Publish(publication: .deadvertise(DeadvertiseEvent.with(objectIds: [id])))
+        let end = try Publish(publication: DeadvertiseEvent.with(objectIds: [id]))
         _ = try scene.gate.perform(end, by: .anonymous)
         try await untilCounted(0...0)
         await scene.stop()
