@@ -156,9 +156,4 @@ final class ClientSubscription: Sendable {
         self.view.withLock { $0 = view }
         isJudged.store(view != nil, ordering: .releasing)
     }
-
-    /// Returns whether the client may see an object of the registry.
-    func maySee(_ object: AliveObject) -> Bool {
-        currentView?.allows([object.request(.observe, .advertise)]) ?? true
-    }
 }
