@@ -181,6 +181,13 @@ import Testing
         withExtendedLifetime(first) {}
     }
 
+    /// A client that has the end of a request may send the next one, also at its limit.
+    @Test(arguments: Transport.allCases.filter(\.isRequest)) func theEndFreesThePlace(_ transport: Transport) throws {
+        let scene = try Scene(["--limit", "maximum-pending-requests-per-client=1"])
+        for _ in 0..<30 { #expect(try Client(transport, scene.gateway, nil, timeout: 10).end() == "done timeout") }
+        #expect(try counts(transport, scene.gateway) == ["done": 30])
+    }
+
     /// The id of a frame may be used only once at a time.
     @Test func anIdThatIsInUseFails() throws {
         let scene = try Scene()
