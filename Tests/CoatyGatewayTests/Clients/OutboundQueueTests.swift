@@ -227,6 +227,27 @@ import Testing
         try await untilTrue("the ends are delivered") { Set(ended.withLock(\.self)) == ["c", "d"] }
     }
 
+    /// The client may use its places again when it has the end.
+    @Test(arguments: ["done", "error", "unsubscribe"]) func theEndFreesThePlaces(end: String) {
+        final class Spot: Sendable {}
+        let outbound = outbound()
+        let subscription = outbound.begun(id: "a")
+        weak var spot: Spot?
+        do {
+            let held = Spot()
+            spot = held
+            subscription.occupy([held])
+        }
+        #expect(spot != nil)
+        switch end {
+        case "done": subscription.end(.withdrawn)
+        case "error": subscription.refuse(Problems.subscriptionRefused)
+        default: outbound.close(subscription)
+        }
+        #expect(spot == nil)
+        withExtendedLifetime(subscription) {}
+    }
+
     /// Neither queued events, nor the feed, nor a timer retain a disconnected client.
     @Test(arguments: [nil, Duration.seconds(3600)])
     func disconnectedClientIsReleased(_ throttle: Duration?) async throws {
