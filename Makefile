@@ -68,7 +68,7 @@ help: ## print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 run: deps ## build in release and run the gateway with an embedded broker; ARGS="--port 0" passes arguments
-	@[ -x .build/release/coaty-gateway ] || echo 'The first build takes about five minutes on two idle processors. Its last steps take minutes each.'
+	@[ -x .build/release/coaty-gateway ] || echo 'The first build takes four to five minutes on two idle processors. Its longest steps take more than a minute each.'
 	swift build -c release --product coaty-gateway
 	exec .build/release/coaty-gateway $(ARGS)
 
