@@ -14,6 +14,11 @@ import Testing
             ("a: [1\nb: 2\n", 2, "did not find expected ',' or ']'"),
             ("a: 1\nb: \u{1}\n", 2, "is not YAML"),
             (String(repeating: "- ", count: 600), 1, "nested deeper than 512 levels"),
+            // Each alias is one level, but the node has them all.
+            (
+                "- &n0 [x]\n" + (1...600).map { "- &n\($0) [*n\($0 - 1)]\n" }.joined(), 512,
+                "nested deeper than 512 levels"
+            ),
             ("\t- a\n", 1, "found character that cannot start any token"),
         ]
     )

@@ -84,7 +84,10 @@ final class ClientSubscription: Sendable {
 
     /// Keeps the client's reserved places until the subscription or request ends, so that the client can use them again as
     /// soon as it gets the end, although a turn of the feed may still have the subscription.
-    func occupy(_ places: [any AnyObject & Sendable]) { self.places.withLock { $0 += places } }
+    func occupy(_ places: [any AnyObject & Sendable]) {
+        self.places.withLock { $0 += places }
+        if hasLeft { leave() }
+    }
 
     /// Keeps holdings, such as the charge for the subscription's memory, until the subscription is released.
     func hold(_ holdings: [any AnyObject & Sendable]) { self.holdings.withLock { $0 += holdings } }

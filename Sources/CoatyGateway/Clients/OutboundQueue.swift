@@ -70,7 +70,7 @@ final class OutboundQueue: PacedQueue, Job {
             return false
         }
         if isOverLimit {
-            close()
+            close(.limited)
             transport.abort()
         }
     }
@@ -381,10 +381,12 @@ final class OutboundQueue: PacedQueue, Job {
 
     /// Closes all subscriptions and requests and discards all queues. Called when the connection has closed or is about
     /// to.
-    func close() { state.withLock { state in clear(&state) } }
+    ///
+    /// - Parameter outcome: the outcome of all of them; nil if it depends on whether they have begun.
+    func close(_ outcome: OperationCounts.Outcome? = nil) { state.withLock { state in clear(&state, outcome) } }
 
-    private func clear(_ state: inout State) {
-        for queue in state.queues.values { queue.abandon() }
+    private func clear(_ state: inout State, _ outcome: OperationCounts.Outcome? = nil) {
+        for queue in state.queues.values { queue.abandon(outcome) }
         var closed = State(state.account)
         closed.isClosed = true
         (closed.lastSerial, closed.delivered) = (state.lastSerial, state.delivered)
@@ -448,7 +450,10 @@ final class OutboundQueue: PacedQueue, Job {
         }
         let rest = offer(item, to: subscription, &state)
         let isWritten = rest == nil
-        guard !state.isClosed else { return false }
+        guard !state.isClosed else {
+            queue.abandon()
+            return false
+        }
         if let rest { queue.putBack(rest) } else { queue.endSourceIfDelivered() }
         count(queue, queue.bytes - before, &state)
         awaitTurn(&queue, &state)

@@ -73,6 +73,7 @@ extension SocketSession {
 
     /// Disconnects the client, whose principal has no permissions any more.
     func expel(_ problem: Problem) {
+        outbound.close(.denied)
         if problem.isExpiry {
             disconnect(.tokenExpired, "token expired")
         } else {

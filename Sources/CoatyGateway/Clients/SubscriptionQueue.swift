@@ -201,8 +201,10 @@ struct SubscriptionQueue: Sendable {
         return true
     }
 
-    /// Counts that the client has left. Subscriptions that have begun end in no other way on many connections.
-    func abandon() { subscription.outcome?.set(isHeld || subscription.wanted == nil ? .abandoned : .done) }
+    /// Counts that the connection has closed. Subscriptions that have begun end in no other way on many connections.
+    func abandon(_ outcome: OperationCounts.Outcome? = nil) {
+        subscription.outcome?.set(outcome ?? (isHeld || subscription.wanted == nil ? .abandoned : .done))
+    }
 
     /// Appends a response. The bounds of the request apply, not those of the buffer.
     mutating func append(response frame: ServerFrame, _ charge: Charge) {

@@ -67,9 +67,12 @@ final class CollectedResponses: ResponseSink {
         }
     }
 
+    /// Frees the places, because the request was not published.
+    func release() { state.withLock { $0.places = [] } }
+
     func occupy(_ places: [any AnyObject & Sendable]) { state.withLock { $0.places = places } }
 
-    /// The response is sent.
+    /// Nothing waits for the client any more.
     func discard(_ problem: Problem) {}
 
     func fail(_ problem: Problem) {

@@ -7,7 +7,7 @@ import Synchronization
 /// A client at the gate: its principal, and its activities, which are decided again when the access policy changes, when
 /// the principal changes, and when it expires.
 ///
-/// There is one for each connection, stream, and request whose responses are collected. Its lock is a leaf.
+/// There is one for each connection, stream, and request whose responses are collected. The lock of its state is a leaf.
 final class GateClient: Sendable {
     private struct Entry {
         weak var activity: (any Activity)?

@@ -6,7 +6,7 @@ import Synchronization
 
 /// The receiver of the responses to one request. Called on one thread at a time.
 protocol ResponseSink: Sendable {
-    /// Accepts a response. Must not block or call the run, which holds its lock.
+    /// Accepts a response. Must not block or call the activity, which holds its lock.
     ///
     /// - Returns: whether there is space for more responses. If not, the request ends.
     func take(_ frame: ServerFrame) -> Bool
@@ -121,8 +121,10 @@ final class RequestActivity: Activity, Job {
     /// - Throws: if the request can't be published, or is no longer allowed. The sink's `end` is then not called.
     func start(into sink: any ResponseSink) throws {
         let (holdings, problem) = state.withLock { state -> (Holdings?, Problem?) in
-            if !state.isDone { (state.sink, state.published) = (sink, .now) }
-            return (state.holdings.take(), state.problem)
+            guard !state.isDone else { return (nil, state.problem) }
+            (state.sink, state.published) = (sink, .now)
+            network.requestCount.begin()
+            return (state.holdings.take(), nil)
         }
         if let problem {
             outcome.set(OperationCounts.Outcome(problem))
@@ -131,7 +133,6 @@ final class RequestActivity: Activity, Job {
         // Without holdings, the client has left.
         guard let holdings else { return }
         sink.occupy([holdings.place, holdings.charge])
-        network.requestCount.begin()
         do throws(CommunicationError) {
             try publish(send.request, holding: holdings.outbox)
         } catch {
@@ -144,6 +145,7 @@ final class RequestActivity: Activity, Job {
     private func publish(_ request: some ClientRequest, holding outbox: Place) throws(CommunicationError) {
         // A client must not wait until the broker is available.
         guard manager.isConnected else { throw .offline }
+        guard !state.withLock(\.isDone) else { return }
         let pending = try manager.publish(request, holding: outbox, onEnd: { self.end(.offline) }) { response in
             // Also with responses that are hidden, or arrive too late for the sink.
             request.note(response, in: self.network)
@@ -162,14 +164,15 @@ final class RequestActivity: Activity, Job {
     func apply(_ permit: Permit) { view.change(send.view(permit)) }
 
     func refuse(_ problem: Problem) {
-        state.withLock { if $0.sink == nil { $0.problem = problem } }
         if !finish(.failed(problem)) { state.withLock(\.sink)?.discard(problem) }
     }
 
     func end() {
         finish(.done(.cancelled))
         client.remove(self)
-        state.withLock { $0.sink = nil }
+        // Released outside the lock, because it may hold the last reference to its connection.
+        let sink = state.withLock { $0.sink.take() }
+        withExtendedLifetime(sink) {}
     }
 
     // MARK: - Responses
@@ -280,24 +283,24 @@ final class RequestActivity: Activity, Job {
     @discardableResult
     private func finish(_ end: End) -> Bool {
         // The client does not wait until the request is unsubscribed.
-        close { sink in
-            switch end {
-            case .done(let reason): sink.end(reason, isFiltered: view.isRestricted)
-            case .failed(let problem): sink.fail(problem)
-            }
+        switch end {
+        case .done(let reason): close { $0.end(reason, isFiltered: view.isRestricted) }
+        case .failed(let problem): close(for: problem) { $0.fail(problem) }
         }
     }
 
     /// Ends the request and releases its resources.
     ///
-    /// - Parameter onEnd: called before the request is cancelled, if this call ended a request that had started.
+    /// - Parameters:
+    ///   - problem: the problem for which it must not start.
+    ///   - onEnd: called before the request is cancelled, if this call ended a request that had started.
     /// - Returns: whether this call ended the request.
     @discardableResult
-    private func close(_ onEnd: (any ResponseSink) -> Void = { _ in }) -> Bool {
+    private func close(for problem: Problem? = nil, _ onEnd: (any ResponseSink) -> Void = { _ in }) -> Bool {
         let closed = state.withLock { state -> State? in
             guard !state.isDone else { return nil }
             let closed = state
-            state = State(sink: state.sink, isDone: true, problem: state.problem)
+            state = State(sink: state.sink, isDone: true, problem: problem)
             _ = charge.resize(to: 0)
             return closed
         }

@@ -56,19 +56,20 @@ final class SubscriptionActivity: Activity {
 
     /// Starts the delivery of events to a slot that was opened for this activity. Call it only once.
     func start(_ slot: ClientSubscription) {
-        let (holdings, problem, isDone) = state.withLock { state -> (Holdings?, Problem?, Bool) in
-            guard !state.isDone else { return (nil, state.problem, true) }
+        let (isOpen, problem) = state.withLock { state -> (Bool, Problem?) in
+            guard !state.isDone, let holdings = state.holdings.take() else { return (false, state.problem) }
+            // Before the slot can be refused, which frees its places.
+            slot.occupy(holdings.places)
+            slot.hold([holdings.charge])
+            slot.attach(self)
             state.slot = slot
             // The decision may have changed since the slot was opened.
             if state.view != slot.currentView { slot.see(state.view) }
-            return (state.holdings.take(), nil, false)
+            return (true, nil)
         }
         if let problem { slot.refuse(problem) }
-        guard !isDone, let holdings else { return }
-        slot.occupy(holdings.places)
-        slot.hold([holdings.charge])
+        guard isOpen else { return }
         slot.charge(account.work)
-        slot.attach(self)
         let leave = feeds.subscribe(slot, to: observation, by: account.client)
         let isOver = state.withLock { state in
             if !state.isDone { state.leave = leave }
@@ -90,23 +91,25 @@ final class SubscriptionActivity: Activity {
     }
 
     func refuse(_ problem: Problem) {
-        let slot = state.withLock { state in
-            if state.slot == nil { state.problem = problem }
-            return state.slot
-        }
-        slot?.refuse(problem)
-        end()
+        guard let ended = close(problem) else { return }
+        ended.slot?.refuse(problem)
+        ended.leave?()
     }
 
-    func end() {
-        let ended = state.withLock { state -> State? in
+    func end() { close()?.leave?() }
+
+    /// Ends the activity.
+    ///
+    /// - Parameter problem: the problem for which it must not start.
+    /// - Returns: its state before; nil if it had ended.
+    private func close(_ problem: Problem? = nil) -> State? {
+        let closed = state.withLock { state -> State? in
             guard !state.isDone else { return nil }
-            let ended = state
-            state = State(problem: state.problem, isDone: true)
-            return ended
+            let closed = state
+            state = State(problem: problem, isDone: true)
+            return closed
         }
-        guard let ended else { return }
-        client.remove(self)
-        ended.leave?()
+        if closed != nil { client.remove(self) }
+        return closed
     }
 }

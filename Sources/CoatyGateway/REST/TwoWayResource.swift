@@ -55,7 +55,7 @@ struct TwoWayResource: Sendable {
                     responses.start(activity)
                 }
             }
-            let charge = try activity.account.charge(0)
+            let charge = activity.account.memory.chargeAnyway(0)
             return .later { pending in
                 let sink = CollectedResponses(
                     answer: { response in
@@ -74,6 +74,7 @@ struct TwoWayResource: Sendable {
                     if claim == nil { pending.onDeparture { client.leave() } }
                 } catch {
                     claim?.free()
+                    sink.release()
                     pending.complete(Problems.of(error).response())
                 }
             }

@@ -19,10 +19,18 @@ final class YAMLNode: Sendable {
     /// The line where the node begins, from 1.
     let line: Int
     let content: Content
+    /// The number of levels, also of those behind aliases.
+    fileprivate let height: Int
 
     fileprivate init(line: Int, _ content: Content) {
         self.line = line
         self.content = content
+        height =
+            switch content {
+            case .scalar: 0
+            case .sequence(let elements): 1 + (elements.map(\.height).max() ?? 0)
+            case .mapping(let members): 1 + (members.map { max($0.key.height, $0.value.height) }.max() ?? 0)
+            }
     }
 
     /// The text of a scalar.
@@ -38,8 +46,9 @@ final class YAMLNode: Sendable {
     ///
     /// - Returns: nil if there is no document.
     static func parse(_ text: String) throws(YAMLError) -> YAMLNode? {
+        guard !text.isEmpty else { return nil }
         // libyaml reads the bytes until the end of the closure.
-        try Array(text.utf8).withUnsafeBufferPointer { bytes throws(YAMLError) in
+        return try Array(text.utf8).withUnsafeBufferPointer { bytes throws(YAMLError) in
             var composer = Composer(bytes)
             return try composer.document()
         }
@@ -58,7 +67,8 @@ private struct Composer: ~Copyable {
         self.text = text
         event.initialize(to: yaml_event_t())
         parser.initialize(to: yaml_parser_t())
-        yaml_parser_initialize(parser)
+        // It fails only without memory.
+        precondition(yaml_parser_initialize(parser) == 1)
         yaml_parser_set_input_string(parser, text.baseAddress, text.count)
     }
 
@@ -99,17 +109,23 @@ private struct Composer: ~Copyable {
 
     private func error(_ reason: String) -> YAMLError { YAMLError(line: line, reason: reason) }
 
-    /// Composes the node that begins with the current event.
-    private mutating func node(depth: Int) throws(YAMLError) -> YAMLNode {
+    /// Releasing a node releases those in it, level by level.
+    private func check(_ depth: Int) throws(YAMLError) {
         guard depth <= JSONDocument.maximumDepth else {
             throw error("nested deeper than \(JSONDocument.maximumDepth) levels")
         }
+    }
+
+    /// Composes the node that begins with the current event.
+    private mutating func node(depth: Int) throws(YAMLError) -> YAMLNode {
+        try check(depth)
         let (line, data) = (line, event.pointee.data)
         let anchor: String?
         let content: YAMLNode.Content
         switch event.pointee.type {
         case YAML_ALIAS_EVENT:
             guard let node = anchors[String(cString: data.alias.anchor)] else { throw error("found undefined alias") }
+            try check(depth + node.height)
             return node
         case YAML_SCALAR_EVENT:
             anchor = Self.string(data.scalar.anchor)

@@ -299,8 +299,8 @@ import TestSupport
         // The restricted client must not see these events, nor that they exist.
         for number in 3...last {
             try deliver(number, values: tooMany, isVisible: false)
-            // The memory of a feed has no room for all these large events at once.
-            if number % 20 == 0 { try await untilTrue("they are judged") { workers.isIdle } }
+            // The events of a slow client have little room: on a busy machine, some would be dropped and not count.
+            try await untilTrue("it is read") { workers.isIdle }
         }
         try await untilTrue("the other gets all") { try other.transport.delivered.last?.event == last }
         try await untilTrue("the subscription ends") { try slow.transport.delivered.last?.content == .error }

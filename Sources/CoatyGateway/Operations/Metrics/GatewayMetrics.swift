@@ -113,7 +113,7 @@ extension Metrics {
                 "operations_total",
                 "Operations of clients by verb, pattern and outcome, counted before the client gets their end: done, denied"
                     + " (401, 403, 404), limited (429, 503, or the end `overflow`), failed (other errors, or the end `offline`),"
-                    + " or abandoned (the client left before the end of its request, or before its subscription began).",
+                    + " or abandoned (the connection closed before the end of a request, or before a subscription began).",
                 counts.all.map { kind, outcome, count in
                     let labels: MetricsText.Labels = [
                         ("verb", kind.verb.rawValue), ("pattern", kind.pattern.rawValue), ("outcome", "\(outcome)"),

@@ -22,7 +22,7 @@ final class OperationCounts: Sendable {
         case limited
         /// It could not be executed, or not to its end.
         case failed
-        /// The client has left before the end of a request or the beginning of a subscription.
+        /// The connection has closed before the end of a request or the beginning of a subscription.
         case abandoned
 
         /// The outcome of an operation that ended with an error.
