@@ -126,12 +126,12 @@ final class SocketSession: WebSocketEndpoint.Client {
                 services.accounts.limits,
                 besides: ClientFrame.members
             )
-            let operation = Publish(
-                publication: publication,
-                lifetime: try ObjectLifetime.lifetime(in: frame.json, of: lifetime, services.accounts.limits),
-                identity: identity
+            let outcome = try services.gate.publish(
+                publication,
+                try ObjectLifetime.lifetime(in: frame.json, of: lifetime, services.accounts.limits),
+                from: identity,
+                by: authenticated()
             )
-            let outcome = try services.gate.perform(operation, by: authenticated())
             outbound.reply(ServerFrame(.ok, members: Array(outcome.members.utf8)), id: frame.id)
         case .respond: try respond(frame)
         case .identify: try identify(frame)

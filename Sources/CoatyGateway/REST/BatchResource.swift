@@ -62,11 +62,11 @@ struct BatchResource: Sendable {
     ) -> [UInt8] {
         do {
             let json = try Payload(Array(text)).json
-            let operation = Publish(
-                publication: try ClientPublications.publication(in: json, gate.limits),
-                lifetime: try ObjectLifetime.lifetime(in: json, of: nil, gate.limits)
+            let outcome = try gate.publish(
+                try ClientPublications.publication(in: json, gate.limits),
+                try ObjectLifetime.lifetime(in: json, of: nil, gate.limits),
+                by: principal
             )
-            let outcome = try gate.perform(operation, by: principal)
             isAnyPublished = true
             return Array(#"{"status":202,\#(outcome.members)}"#.utf8)
         } catch {

@@ -51,10 +51,10 @@ struct PublishResource: Sendable {
         }
     }
 
-    private func answer(
+    private func answer<Publication: ClientPublication>(
         _ request: borrowing HTTPRequest,
         _ principal: Principal,
-        _ read: (Payload) throws -> Publish
+        _ read: (Payload) throws -> Publish<Publication>
     ) -> HTTPReply {
         guard request.hasContentType("application/json") else { return .response(Problems.unsupportedMediaType) }
         let body = request.body

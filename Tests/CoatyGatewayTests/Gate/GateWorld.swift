@@ -370,7 +370,10 @@ struct GateWorld {
             try? Payload(Array(PayloadCoder.encode(json).utf8))
         }
         func publish(_ publication: (any ClientPublication)?) -> (Gate, Principal) -> Problem? {
-            { gate, principal in publication.flatMap { gate.refusal(of: Publish(publication: $0), by: principal) } }
+            func refusal(_ publication: some ClientPublication, _ gate: Gate, _ principal: Principal) -> Problem? {
+                gate.refusal(of: Publish(publication: publication), by: principal)
+            }
+            return { gate, principal in publication.flatMap { refusal($0, gate, principal) } }
         }
         func send(_ request: (any ClientRequest)?) -> (Gate, Principal) -> Problem? {
             let options = try? RequestOptions(QueryParameters(items: [], limits: Limits()))

@@ -3,14 +3,14 @@ import Coaty
 import Network
 
 /// Publishes a one-way event.
-struct Publish: Operation {
-    let publication: any ClientPublication
+struct Publish<Publication: ClientPublication>: Operation {
+    let publication: Publication
     /// The lifetime of an advertised object; nil until it is withdrawn.
     var lifetime: ObjectLifetime?
     /// The identity that publishes; nil for the gateway's identity.
     var identity: ClientIdentity?
 
-    var kind: OperationKind { OperationKind(verb: .publish, pattern: type(of: publication).pattern) }
+    var kind: OperationKind { OperationKind(verb: .publish, pattern: Publication.pattern) }
 
     var payload: Payload? { publication.content }
 
@@ -29,6 +29,18 @@ struct Publish: Operation {
         return try publication.publish(
             by: Publisher(manager: manager, lifetime: lifetime, place: place, network: network, permit: permit)
         )
+    }
+}
+
+extension Gate {
+    /// Publishes an event of any pattern. See ``Publish``.
+    func publish(
+        _ publication: some ClientPublication,
+        _ lifetime: ObjectLifetime?,
+        from identity: ClientIdentity? = nil,
+        by principal: Principal
+    ) throws -> PublishOutcome {
+        try perform(Publish(publication: publication, lifetime: lifetime, identity: identity), by: principal)
     }
 }
 
