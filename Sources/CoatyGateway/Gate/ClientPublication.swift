@@ -34,7 +34,7 @@ protocol ClientPublication: Sendable {
 
     /// - Throws: `Problem` if the principal has too many objects in the network, or no room for one with a lifetime;
     ///   `CommunicationError`.
-    func publish(by publisher: Publisher) throws -> PublishOutcome
+    func publish(by publisher: Publisher, in network: NetworkParts) throws -> PublishOutcome
 }
 
 /// What publishes an event of a client.
@@ -45,7 +45,6 @@ struct Publisher {
     let lifetime: ObjectLifetime?
     /// The place in the outbox.
     let place: Place
-    let network: NetworkParts
     let permit: Permit
 }
 
@@ -112,8 +111,8 @@ extension AdvertiseEvent: ClientPublication {
         network.versions(of: header, .publish, .advertise, by: subject)
     }
 
-    func publish(by publisher: Publisher) throws -> PublishOutcome {
-        let (permit, network) = (publisher.permit, publisher.network)
+    func publish(by publisher: Publisher, in network: NetworkParts) throws -> PublishOutcome {
+        let permit = publisher.permit
         let account = permit.account
         if permit.isRestricted { try network.owners.insert(header.objectId, permit.principal.subject, account) }
         return try network.keptObjects.advertise(
@@ -148,8 +147,7 @@ extension DeadvertiseEvent: ClientPublication {
         return ids.flatMap { network.deadvertise($0, by: subject) }
     }
 
-    func publish(by publisher: Publisher) throws -> PublishOutcome {
-        let network = publisher.network
+    func publish(by publisher: Publisher, in network: NetworkParts) throws -> PublishOutcome {
         let delivery = try network.keptObjects.deadvertise(self, from: publisher.manager, holding: publisher.place)
         network.owners.remove(data.objectIds)
         return PublishOutcome(delivery: delivery)
@@ -182,7 +180,7 @@ extension ChannelEvent: ClientPublication {
         AccessRequest.channel(.publish, WireName(channelId), payload)
     }
 
-    func publish(by publisher: Publisher) throws -> PublishOutcome {
+    func publish(by publisher: Publisher, in network: NetworkParts) throws -> PublishOutcome {
         PublishOutcome(delivery: try publisher.manager.publishChannel(self, holding: publisher.place))
     }
 }
@@ -227,7 +225,7 @@ extension RawEvent: ClientPublication {
         [AccessRequest(verb: .publish, pattern: .raw, target: .topic(topic), isRetained: shouldRetain)]
     }
 
-    func publish(by publisher: Publisher) throws -> PublishOutcome {
+    func publish(by publisher: Publisher, in network: NetworkParts) throws -> PublishOutcome {
         PublishOutcome(delivery: try publisher.manager.publishRaw(self, holding: publisher.place))
     }
 }

@@ -27,7 +27,8 @@ struct Publish<Publication: ClientPublication>: Operation {
         account.countPublication(publications * size)
         let manager = identity?.manager ?? network.manager
         return try publication.publish(
-            by: Publisher(manager: manager, lifetime: lifetime, place: place, network: network, permit: permit)
+            by: Publisher(manager: manager, lifetime: lifetime, place: place, permit: permit),
+            in: network
         )
     }
 }
