@@ -1,10 +1,11 @@
 import Coaty
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CoatyGateway
 
-@Suite struct YAMLNodeTests {
+@Suite(.exclusive) struct YAMLNodeTests {
     @Test(
         arguments: [
             ("a: 1\nb: *c\n", 2, "found undefined alias"),
