@@ -92,18 +92,6 @@ package final class AccessControl: Sendable {
         return { [weak self] in _ = self?.state.withLock { $0.observers.removeValue(forKey: id) } }
     }
 
-    /// Reports each change of the policy, and the expiry of a principal.
-    ///
-    /// - Returns: a function that ends the observation.
-    package func observe(_ principal: Principal, _ observer: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
-        let ignore = observe(observer)
-        guard let deadline = Self.expiry(of: principal, observer) else { return ignore }
-        return {
-            ignore()
-            deadline.cancel()
-        }
-    }
-
     /// Calls a handler when a principal has expired.
     ///
     /// - Parameter handler: must not block.

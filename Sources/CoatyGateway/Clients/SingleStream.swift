@@ -30,15 +30,7 @@ final class SingleStream: Sendable {
 
     /// Starts the subscription of the stream.
     func start(_ activity: SubscriptionActivity, _ options: SubscriptionOptions) {
-        activity.start(
-            outbound.open(
-                id: nil,
-                options: options,
-                wanted: activity.observation,
-                view: activity.view,
-                outcome: activity.outcome
-            )
-        )
+        activity.start(options, on: outbound)
     }
 
     /// Starts the request whose responses the stream carries.

@@ -73,18 +73,19 @@ extension SocketSession {
 
     /// Disconnects the client, whose principal has no permissions any more.
     func expel(_ problem: Problem) {
-        outbound.close(.denied)
         if problem.isExpiry {
-            disconnect(.tokenExpired, "token expired")
+            disconnect(.tokenExpired, "token expired", .denied)
         } else {
-            disconnect(.accessRemoved, "access removed")
+            disconnect(.accessRemoved, "access removed", .denied)
         }
     }
 
     /// Ends the connection, and discards its queued frames.
-    func disconnect(_ code: CloseCode, _ reason: String) {
+    ///
+    /// - Parameter outcome: the outcome of its subscriptions and requests; nil if it depends on whether they have begun.
+    func disconnect(_ code: CloseCode, _ reason: String, _ outcome: OperationCounts.Outcome? = nil) {
         // The identity and the requests end when the connection has closed.
-        outbound.close()
+        outbound.close(outcome)
         connection.close(code, reason)
     }
 }

@@ -176,15 +176,7 @@ final class SocketSession: WebSocketEndpoint.Client {
         let operation = Observe(observation: observation, footprint: options.footprint)
         let activity = try services.gate.open(operation, for: client)
         try checkRoom(for: frame, activity)
-        activity.start(
-            outbound.open(
-                id: frame.id,
-                options: options,
-                wanted: observation,
-                view: activity.view,
-                outcome: activity.outcome
-            )
-        )
+        activity.start(options, id: frame.id, on: outbound)
     }
 
     private func request(_ frame: ClientFrame) throws {

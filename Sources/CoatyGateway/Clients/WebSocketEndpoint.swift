@@ -49,9 +49,7 @@ final class WebSocketEndpoint: WebSocketHandler {
             let parameters = QueryParameters(items: request.queryItems, limits: services.accounts.limits)
             let policy = services.authenticator.access.policy
             try services.accounts.takeArrival(from: record.address, under: policy)
-            // Also checks that it is given once.
-            _ = try parameters.text(QueryNames.ticket)
-            let principal = try principal(of: request, from: record.address)
+            let principal = try principal(of: request, ticket: parameters.text(QueryNames.ticket), from: record.address)
             if let principal { try services.accounts.take(.requests, of: principal, under: policy) }
             let path = request.path
             let encryption = request.connection?.encryptionCost ?? 0
@@ -101,12 +99,14 @@ final class WebSocketEndpoint: WebSocketHandler {
     /// browser must do so, because it can't send the header field.
     private func principal(
         of request: borrowing WebSocketHandshake,
+        ticket: String?,
         from address: String
     ) throws -> Principal? {
         let host = request.header("Host")
         let browserPolicy = services.authenticator.access.browserPolicy
         let sender = try browserPolicy.sender(origin: request.header("Origin"), host: host)
-        let principal = try admission.principal(of: request, from: address, sender)
+        let authorization = request.header("Authorization")
+        let principal = try admission.principal(of: request, authorization, ticket: ticket, from: address, sender)
         if let principal {
             if principal.subject.isAmbient { try browserPolicy.checkHost(host) }
             return principal

@@ -22,7 +22,7 @@ protocol Activity: AnyObject, Sendable {
     func end()
 }
 
-/// An operation whose execution lasts.
+/// An operation whose execution lasts. It is audited only if it is denied, because it changes nothing by itself.
 protocol LastingOperation: ControlledOperation {
     associatedtype Lasting: Activity
 

@@ -8,10 +8,7 @@ protocol ClientHead: ~Copyable {
     /// The address of the connection's other end.
     var peer: String { get }
     var connection: ConnectionOrigin? { get }
-    /// The ticket in the URL.
-    var ticket: String? { get }
 
-    func header(_ name: String) -> String?
     /// Returns all lines of a field, joined by commas.
     func combinedHeader(_ name: String) -> String?
 }
@@ -31,15 +28,20 @@ struct ClientAdmission: Sendable {
 
     /// Returns the principal of the credentials; nil if there are none.
     ///
+    /// - Parameters:
+    ///   - authorization: the field of this name.
+    ///   - ticket: the ticket in the URL.
     /// - Throws: `Problem` with status 401 if they are not valid.
     func principal(
         of head: borrowing some ClientHead & ~Copyable,
+        _ authorization: String?,
+        ticket: String?,
         from address: String,
         _ sender: BrowserPolicy.Sender
     ) throws(Problem) -> Principal? {
         try authenticator.principal(
-            authorization: head.header("Authorization"),
-            ticket: head.ticket,
+            authorization: authorization,
+            ticket: ticket,
             certificate: head.connection?.certificate(addressing),
             origin: sender.origin,
             address: address
@@ -49,13 +51,10 @@ struct ClientAdmission: Sendable {
 
 extension HTTPRequestHead: ClientHead {
     var connection: ConnectionOrigin? { ConnectionOrigin.of(connectionContext) }
-    /// A URL may be logged, so a ticket can only open one stream.
-    var ticket: String? { pathTemplate == EventStreamResource.path ? queryValue(QueryNames.ticket) : nil }
 }
 
 extension WebSocketHandshake: ClientHead {
     var connection: ConnectionOrigin? { ConnectionOrigin.of(context) }
-    var ticket: String? { queryItems.first { $0.name == QueryNames.ticket }?.value }
 
     /// libwebsockets joins the lines of a field.
     func combinedHeader(_ name: String) -> String? { header(name) }

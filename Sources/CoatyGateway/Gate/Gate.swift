@@ -81,19 +81,16 @@ final class Gate: Sendable {
     ) throws -> Opened.Lasting {
         let decisions = client.decisions
         guard let principal = client.principal else { throw Problems.notAuthenticated }
-        let (target, permit, claims) = try admitNow(operation, principal)
-        let activity: Opened.Lasting
+        let (target, permit, _) = try admitNow(operation, principal)
         let outcome = ActivityOutcome(operation.kind, counts)
         do {
-            activity = try operation.open(on: target, in: network, under: permit, for: client, outcome)
+            let activity = try operation.open(on: target, in: network, under: permit, for: client, outcome)
+            client.add(activity, decidedAt: decisions)
+            return activity
         } catch {
             outcome.set(OperationCounts.Outcome(error))
-            if operation.isAudited { audit.performed(claims, by: principal, error: error) }
             throw error
         }
-        if operation.isAudited { audit.performed(claims, by: principal, error: nil) }
-        client.add(activity, decidedAt: decisions)
-        return activity
     }
 
     /// Decides on an activity again.

@@ -103,14 +103,20 @@ struct RequestAdmission: Sendable {
         under policy: Policy
     ) throws(Problem) -> Principal? {
         if let last = head.connectionState as? ConnectionState, last.isCurrent(policy),
-            head.withHeader("Authorization", last.isSame(as:)) ?? (last.isOfCertificate && head.ticket == nil),
+            head.withHeader("Authorization", last.isSame(as:)) ?? (last.isOfCertificate && ticket(of: head) == nil),
             last.principal.address == address
         {
             return last.principal
         }
-        let principal = try client.principal(of: head, from: address, sender)
-        if let principal { try hold(head, for: principal, head.header("Authorization"), under: policy) }
+        let authorization = head.header("Authorization")
+        let principal = try client.principal(of: head, authorization, ticket: ticket(of: head), from: address, sender)
+        if let principal { try hold(head, for: principal, authorization, under: policy) }
         return principal
+    }
+
+    /// Returns the ticket in the URL. A URL may be logged, so a ticket can only open one stream.
+    private func ticket(of head: borrowing HTTPRequestHead) -> String? {
+        head.pathTemplate == EventStreamResource.path ? head.queryValue(QueryNames.ticket) : nil
     }
 
     /// Reserves a place for the connection of a principal. The principal counts one connection as long as it sends the

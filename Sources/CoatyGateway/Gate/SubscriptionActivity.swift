@@ -50,25 +50,23 @@ final class SubscriptionActivity: Activity {
 
     deinit { client.remove(self) }
 
-    var observation: Observation { observe.observation }
-    /// The part of the events that the client may see; nil for all of them.
-    var view: AccessView? { state.withLock(\.view) }
-
-    /// Starts the delivery of events to a slot that was opened for this activity. Call it only once.
-    func start(_ slot: ClientSubscription) {
-        let (isOpen, problem) = state.withLock { state -> (Bool, Problem?) in
-            guard !state.isDone, let holdings = state.holdings.take() else { return (false, state.problem) }
+    /// Opens a slot of an outbound queue, and starts the delivery of events to it. Call it only once.
+    ///
+    /// - Parameter id: the client's id; nil on a connection with a single subscription.
+    func start(_ options: SubscriptionOptions, id: String? = nil, on outbound: OutboundQueue) {
+        let observation = observe.observation
+        let (slot, holdings, problem) = state.withLock { state -> (ClientSubscription, Holdings?, Problem?) in
+            let slot = outbound.open(id: id, options: options, wanted: observation, view: state.view, outcome: outcome)
+            guard !state.isDone, let holdings = state.holdings.take() else { return (slot, nil, state.problem) }
             // Before the slot can be refused, which frees its places.
             slot.occupy(holdings.places)
             slot.hold([holdings.charge])
             slot.attach(self)
             state.slot = slot
-            // The decision may have changed since the slot was opened.
-            if state.view != slot.currentView { slot.see(state.view) }
-            return (true, nil)
+            return (slot, holdings, nil)
         }
         if let problem { slot.refuse(problem) }
-        guard isOpen else { return }
+        guard holdings != nil else { return }
         slot.charge(account.work)
         let leave = feeds.subscribe(slot, to: observation, by: account.client)
         let isOver = state.withLock { state in

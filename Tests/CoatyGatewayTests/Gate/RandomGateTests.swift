@@ -175,8 +175,7 @@ final class ObservedSubscription {
         var options = SubscriptionOptions()
         options.since = since.map(ClientCursor.plain)
         options.buffer = Limits().buffer
-        let subscription = outbound.open(id: "s", options: options, wanted: observation, view: activity.view)
-        activity.start(subscription)
+        activity.start(options, id: "s", on: outbound)
         self.activity = activity
     }
 

@@ -96,13 +96,13 @@ import Testing
         let ann = try Self.user(expiresIn: .milliseconds(80), under: policy)
         _ = try access.permissions(of: ann)
         let ended = Mutex(false)
-        let ignore = access.observe(ann) {
+        let deadline = AccessControl.expiry(of: ann) {
             let isExpired = (try? access.permissions(of: ann)) == nil
             ended.withLock { $0 = isExpired }
         }
         try await untilTrue("the expiry is reported") { ended.withLock { $0 } }
         #expect(#expect(throws: Problem.self) { try access.permissions(of: ann) }?.isExpiry == true)
-        ignore()
+        deadline?.cancel()
     }
 
     @Test func aRevokedKeyEndsItsPrincipals() throws {
