@@ -74,7 +74,7 @@ let package = Package(
         .target(
             name: "Base",
             dependencies: [
-                "Coaty", "Coordination", "ProblemDetails",
+                "CMalloc", "Coaty", "Coordination", "ProblemDetails",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -126,12 +126,45 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(
+            name: "Feeds",
+            dependencies: [
+                "Access", "Base", "COpenSSL", "Cluster", "Coaty", "CoatyMQTT", "Coordination", "Measurement", "Network",
+                "ProblemDetails", "WebSocketServer",
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "Gate",
+            dependencies: [
+                "Access", "Base", "Cluster", "Coaty", "CoatyMQTT", "Coordination", "Feeds", "Measurement", "Network",
+                "ProblemDetails",
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "Logs",
+            dependencies: ["Access", "Base", "HTTPServer", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "Edge",
+            dependencies: [
+                "Access", "Base", "CEmbedded", "CEpoll", "COpenSSL", "CZlib", "Coaty", "Coordination", "Feeds", "Gate",
+                "HTTPServer", "Logs", "Measurement", "Network", "ProblemDetails", "WebSocketServer",
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
             name: "CoatyGateway",
             dependencies: [
-                "Access", "Base", "CEmbedded", "CEpoll", "CMalloc", "COpenSSL", "CYAML", "CZlib", "Cluster", "Coaty",
-                "CoatyMQTT", "Coordination", "HTTPServer", "Measurement", "Network", "ProblemDetails",
-                "WebSocketServer",
-                .product(name: "DequeModule", package: "swift-collections"),
+                "Access", "Base", "CYAML", "Cluster", "Coaty", "CoatyMQTT", "Coordination", "Edge", "Feeds", "Gate",
+                "HTTPServer", "Logs", "Measurement", "Network", "ProblemDetails", "WebSocketServer",
                 .product(name: "Logging", package: "swift-log"),
             ],
             exclude: ["Console"],
@@ -141,7 +174,7 @@ let package = Package(
             name: "coaty-gateway",
             dependencies: [
                 "Base", "CCurl", "CEmbedded", "CMicroHTTPD", "CMosquitto", "COpenSSL", "CWebSockets", "Coaty",
-                "CoatyGateway",
+                "CoatyGateway", "Logs",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -306,7 +339,8 @@ let package = Package(
             name: "CoatyGatewayTests",
             dependencies: [
                 "Access", "Base", "CEmbedded", "CJose", "COpenSSL", "Cluster", "CoatyGateway", "CoatyTestSupport",
-                "Measurement", "Network", "coaty-gateway", "test-agent", "TestSupport",
+                "Edge",
+                "Feeds", "Gate", "Logs", "Measurement", "Network", "coaty-gateway", "test-agent", "TestSupport",
             ],
             swiftSettings: strict
         ),

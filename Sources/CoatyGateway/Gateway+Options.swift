@@ -1,6 +1,7 @@
 import Base
 import Coaty
 import CoatyMQTT
+import Edge
 import Logging
 import Network
 

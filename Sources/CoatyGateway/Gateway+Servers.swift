@@ -1,6 +1,9 @@
 import Coaty
 import Coordination
+import Edge
+import Gate
 import HTTPServer
+import Logs
 import WebSocketServer
 
 /// The start of the servers and of the port.
@@ -49,10 +52,11 @@ extension Gateway {
             }
         }
         try await start("streams", StreamService(server: streams), stopLimit: .milliseconds(1200))
-        network.http.observe(rest)
+        use.observe(rest)
         metrics.add(services.authenticator)
         metrics.add(rest)
         metrics.add(streams)
+        metrics.add(idempotency)
         metrics.add(LogControl.standard)
         metrics.add(ProcessMetrics.write)
         // If the stop timeout is longer than the default, the additional time is for pending requests.
@@ -93,13 +97,16 @@ extension Gateway {
     ) -> GatewayRoutes {
         GatewayRoutes(
             services: services,
-            transport: settings.transport,
+            addressing: settings.transport.addressing,
+            hstsMaxAge: settings.transport.hstsMaxAge,
             brokerAddress: brokerAddress,
             isBrokerEmbedded: settings.broker == nil,
             started: created,
             health: HealthResource(manager: manager, access: access, drain: drain, pause: pause),
             heartbeat: heartbeat,
-            metrics: metrics
+            metrics: metrics,
+            use: use,
+            idempotency: idempotency
         )
     }
 

@@ -4,6 +4,9 @@ import Cluster
 import Coaty
 import CoatyMQTT
 import Coordination
+import Edge
+import Feeds
+import Gate
 import HTTPServer
 import Logging
 import Network
@@ -244,9 +247,8 @@ extension Gateway {
             peers: peers,
             peerNodes: peerNodes,
             routingCluster: routingCluster,
-            requestCount: RequestCount(),
             metrics: metrics,
-            control: GatewayControl(root: root) { [weak self] () async throws(InvalidConfiguration) -> [String] in
+            control: GatewayControl(root: root) { [weak self] in
                 try await self?.reload() ?? []
             }
         )

@@ -4,8 +4,11 @@ import Cluster
 import Coaty
 import CoatyMQTT
 import Coordination
+import Edge
+import Gate
 import HTTPServer
 public import Logging
+import Measurement
 import Synchronization
 import WebSocketServer
 
@@ -14,7 +17,7 @@ import WebSocketServer
 /// They start in this order and stop in reverse order, so that pending work completes before its dependencies stop.
 public final class Gateway: Sendable {
     /// The version, as in openapi.yaml.
-    public static let version = "0.1.0"
+    public static let version = GatewayVersion.text
 
     let settings: GatewaySettings
     let created = CoatyTimestamp.nowMillis()
@@ -29,6 +32,8 @@ public final class Gateway: Sendable {
     let audit: AuditLog
     let drain: Drain
     let metrics = Metrics()
+    let use = HTTPUse()
+    let idempotency = IdempotencyTable()
     let readSettings: @Sendable () throws(InvalidConfiguration) -> GatewaySettings
     /// Nil until all components have started.
     let reloader = Mutex<Reloader?>(nil)
@@ -58,7 +63,7 @@ public final class Gateway: Sendable {
     ) throws {
         self.settings = settings
         self.logger = logger
-        requestLog = RequestLog(settings.log, logger: logger)
+        requestLog = RequestLog(settings.log.requests, logger: logger)
         self.readSettings = readSettings ?? { () throws(InvalidConfiguration) -> GatewaySettings in settings }
         mode = try AccessMode(settings, generate: RandomSecret.token)
         let access = AccessControl(.open, browserPolicy: settings.browserPolicy, logger: logger.labelled(.access))

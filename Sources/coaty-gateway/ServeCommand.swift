@@ -3,6 +3,7 @@ import Base
 import CoatyGateway
 import Foundation
 import Logging
+import Logs
 import Synchronization
 
 /// Runs the gateway until SIGTERM or SIGINT.
@@ -26,7 +27,7 @@ struct ServeCommand: AsyncParsableCommand {
         Gateway.prepareProcess()
         let settings = try options.validSettings(flags)
         LoggingSystem.bootstrap { LogControl.standard.handler(label: $0) }
-        LogControl.standard.apply(settings.log)
+        LogControl.standard.apply(settings.log.lines)
         defer { LogControl.standard.finish() }
         let logger = Logger(label: "coaty-gateway")
         do {

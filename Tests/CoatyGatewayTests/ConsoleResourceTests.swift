@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import CoatyGateway
+@testable import Edge
 
 @Suite(.exclusive) struct ConsoleResourceTests {
     @Test func hasEachFileOfTheFolderAsItIs() throws {

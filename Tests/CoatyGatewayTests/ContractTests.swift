@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import CoatyGateway
+@testable import Edge
+@testable import Feeds
 
 /// The contract, openapi.yaml: every listed operation is routed, and every routed operation is listed.
 @Suite(.exclusive) struct ContractTests {

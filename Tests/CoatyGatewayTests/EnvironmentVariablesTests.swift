@@ -4,6 +4,7 @@ import Testing
 
 @testable import Base
 @testable import CoatyGateway
+@testable import Edge
 
 @Suite(.exclusive) struct EnvironmentVariablesTests {
     /// Variables that Kubernetes sets in a container for the services `coaty-gateway` and `coaty-gateway-metrics`.

@@ -4,6 +4,7 @@ import Testing
 
 @testable import Base
 @testable import CoatyGateway
+@testable import Edge
 
 @Suite(.exclusive) struct SettingsTests {
     private func withFile<Result>(_ text: String, _ body: (String) throws -> Result) throws -> Result {

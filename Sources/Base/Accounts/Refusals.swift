@@ -69,3 +69,8 @@ package final class Refusals: Sendable {
         logger.notice(message, metadata: ["limit": "\(reason.kind)", "client": "\(client)"])
     }
 }
+
+extension Refusals.Kind {
+    /// The name in metrics and in the status.
+    package var label: String { description.lowercased().replacing(" ", with: "_").replacing("-", with: "_") }
+}

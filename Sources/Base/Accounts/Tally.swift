@@ -128,3 +128,13 @@ package final class Tally: Sendable {
         }
     }
 }
+
+extension Tally.Exhaustion {
+    /// The name in metrics and in the status.
+    package var label: String {
+        switch self {
+        case .own: "own"
+        case .all: "all"
+        }
+    }
+}

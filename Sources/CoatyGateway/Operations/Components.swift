@@ -1,7 +1,10 @@
 import Base
 import Coordination
+import Edge
+import Feeds
+import Gate
 import HTTPServer
-import Synchronization
+import Logging
 import WebSocketServer
 
 /// Components that stop concurrently and share the time of a stop.
@@ -16,25 +19,6 @@ struct ComponentGroup: Component {
         await withTaskGroup { group in
             for component in components { group.addTask { await component.stop() } }
         }
-    }
-}
-
-/// The first step of a stop: `/readyz` answers 503 while the gateway still serves, so that load balancers send no
-/// further clients.
-final class Drain: Component {
-    /// The time for which the gateway still serves.
-    let delay: Duration
-    private let hasBegun = Atomic(false)
-
-    init(delay: Duration) { self.delay = delay }
-
-    var isDraining: Bool { hasBegun.load(ordering: .relaxed) }
-
-    func start() async {}
-
-    func stop() async {
-        hasBegun.store(true, ordering: .relaxed)
-        if delay > .zero { try? await Task.sleep(for: delay) }
     }
 }
 
@@ -97,5 +81,29 @@ struct GatewayRoot: Component {
     func childRequestedDismissal(_ child: AnyCoordinator) -> Bool {
         onDismissalRequest(child.name)
         return false
+    }
+}
+
+/// The work of clients in the coordinator tree. While it is paused, the gate refuses new work, and `/readyz` responds
+/// with 503. Pending requests complete, subscriptions continue, and all streams get a notice.
+struct ClientWork: Component {
+    let state: PauseState
+    let connections: ClientConnections
+    let logger: Logger
+
+    func start() async {}
+    func stop() async {}
+
+    func pause() async {
+        // Before the streams are notified.
+        state.set(true)
+        connections.announce(.paused)
+        logger.notice("paused: new work is refused", metadata: ["streams": "\(connections.count)"])
+    }
+
+    func resume() async {
+        state.set(false)
+        connections.announce(.active)
+        logger.notice("resumed")
     }
 }

@@ -1,5 +1,6 @@
 import Access
 import Cluster
+import Edge
 import Logging
 import Network
 

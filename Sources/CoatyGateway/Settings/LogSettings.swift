@@ -1,28 +1,22 @@
+import Edge
 import Foundation
 import Logging
+package import Logs
 
 /// The settings of the log.
 public struct LogSettings: Sendable, Equatable {
-    var format = LogLine.Format.text
-    /// The minimum level of logged messages, for labels without a specific level.
-    var level = Logger.Level.info
-    var levels: [LogLabel: Logger.Level] = [:]
-    /// The selection of logged requests.
-    var requests = RequestLog.Selection.slow
-    /// The minimum duration of a slow request, in milliseconds.
-    var slowRequest = 1000
-
-    func level(of label: LogLabel) -> Logger.Level { levels[label] ?? level }
+    package var lines = LogControl.Settings()
+    var requests = RequestLog.Settings()
 }
 
 extension GatewaySettings {
     static let logSettings: [Setting] = [
         choice("log-format", of: LogLine.Format.allCases, "Format of log lines: text, or JSON objects (text).", "text")
         {
-            $0.format = $1
+            $0.lines.format = $1
         },
         choice("log-level", of: Logger.Level.allCases, "Lowest level of messages to log (info).", "info") {
-            $0.level = $1
+            $0.lines.level = $1
         },
         Setting(
             name: "log-levels",
@@ -33,7 +27,7 @@ extension GatewaySettings {
                 """,
             isReloadable: true
         ) { settings, value throws(SettingError) in
-            settings.log.levels = try levels(value)
+            settings.log.lines.levels = try levels(value)
         },
         choice(
             "request-log",
@@ -43,7 +37,7 @@ extension GatewaySettings {
             400 and above; all (slow).
             """,
             "slow"
-        ) { $0.requests = $1 },
+        ) { $0.requests.selection = $1 },
         Setting(
             name: "slow-request",
             placeholder: "milliseconds",
@@ -51,7 +45,7 @@ extension GatewaySettings {
             defaultText: "1000",
             isReloadable: true
         ) { settings, value throws(SettingError) in
-            settings.log.slowRequest = try integer(value, in: 1...3_600_000)
+            settings.log.requests.slowTime = try integer(value, in: 1...3_600_000)
         },
     ]
 

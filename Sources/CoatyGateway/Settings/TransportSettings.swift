@@ -1,4 +1,5 @@
 import Base
+import Edge
 
 /// The settings of the port in addition to its address and number: TLS, HSTS, the plain port and proxies.
 struct TransportSettings: Sendable, Equatable {

@@ -8,26 +8,22 @@ package enum ObjectLifetime: Sendable {
     /// Until a WebSocket connection closes.
     case connection(ConnectionLifetime)
 
-    /// Returns the member `lifetime` of a publication; nil if there is none.
+    /// Reads the member `lifetime` of a publication.
     ///
     /// - Parameter connection: the connection of the client; nil if it does not last longer than the publication.
-    package static func lifetime(
-        in publication: JSONView,
-        of connection: ConnectionLifetime?,
-        _ limits: Limits
-    ) throws(PayloadError) -> ObjectLifetime? {
-        guard let view = publication["lifetime"] else { return nil }
+    package init(_ view: JSONView, of connection: ConnectionLifetime?, _ limits: Limits) throws(PayloadError) {
         if view.string == "connection" {
             guard let connection else {
                 throw view.invalid("must be a number over HTTP: only a WebSocket connection can end the object")
             }
-            return .connection(connection)
+            self = .connection(connection)
+            return
         }
         guard let seconds = view.number.flatMap(Int.init(exactly:)), 1...limits.objectLifetime ~= seconds else {
             let range = "a whole number of seconds from 1 to \(limits.objectLifetime)"
             throw view.invalid("must be \(range)\(connection == nil ? "" : ", or \"connection\"")")
         }
-        return .duration(.seconds(seconds))
+        self = .duration(.seconds(seconds))
     }
 }
 

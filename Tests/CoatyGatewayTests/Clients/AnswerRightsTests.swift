@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Feeds
 
 /// How often, and for how long, a client may answer a request.
 @Suite(.exclusive) struct AnswerRightsTests {

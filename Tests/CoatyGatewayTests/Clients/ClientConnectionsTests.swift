@@ -2,7 +2,7 @@ import Coaty
 import TestSupport
 import Testing
 
-@testable import CoatyGateway
+@testable import Feeds
 
 @Suite(.exclusive, .closesOutboundQueues) struct ClientConnectionsTests {
     private let connections = ClientConnections()

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Feeds
 
 /// Connections of one client that was sent more bytes than its rate allows.
 @Suite(.exclusive, .closesOutboundQueues) struct ClientRateTests {

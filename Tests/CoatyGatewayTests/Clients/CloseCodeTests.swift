@@ -1,7 +1,8 @@
 import TestSupport
 import Testing
 
-@testable import CoatyGateway
+@testable import Edge
+@testable import Feeds
 
 @Suite(.exclusive) struct CloseCodeTests {
     @Test(

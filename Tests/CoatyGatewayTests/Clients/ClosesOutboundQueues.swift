@@ -2,7 +2,7 @@ import Synchronization
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Feeds
 
 /// Gives each test a pool of workers, and closes the test's outbound queues when it ends, as connections do. Until
 /// then, an outbound queue and its subscriptions retain each other.

@@ -4,8 +4,8 @@ import TestSupport
 @testable import Access
 @testable import Base
 @testable import Coaty
-@testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Feeds
 @testable import Network
 
 /// Text of events and other frames.

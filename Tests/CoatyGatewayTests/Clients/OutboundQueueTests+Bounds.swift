@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Feeds
 
 /// Bounds of the data that is queued for one client, and for all clients together.
 extension OutboundQueueTests {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
+@testable import Feeds
 
 /// Order and timing of the frames for one client, depending on how much it reads.
 @Suite(.exclusive, .closesOutboundQueues) struct OutboundQueueTests {

@@ -5,7 +5,8 @@ import Synchronization
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Feeds
+@testable import Gate
 @testable import Network
 
 /// A transport that accepts as many frames as the test allows.

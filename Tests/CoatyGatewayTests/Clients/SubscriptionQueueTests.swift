@@ -3,7 +3,7 @@ import Testing
 import TestSupport
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Feeds
 @testable import Network
 
 /// The queue of one subscription, and which events it drops.

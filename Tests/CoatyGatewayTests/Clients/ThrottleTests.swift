@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Feeds
 
 /// At most one event per object and interval, at instants that the test chooses.
 @Suite(.exclusive) struct ThrottleTests {

@@ -3,7 +3,6 @@ import TestSupport
 import Testing
 
 @testable import Access
-@testable import CoatyGateway
 
 /// The `access` mapping of a configuration file.
 struct AccessFile {

@@ -2,8 +2,6 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import CoatyGateway
-
 /// URLs of token keys: over TLS, unreachable, and changed by a reload.
 @Suite(.exclusive, .frameChecks) struct KeyURLTests {
     private static func status(_ scene: AccessScene, _ token: String) throws -> Int {

@@ -3,6 +3,8 @@ import TestSupport
 import Testing
 
 @testable import CoatyGateway
+@testable import Feeds
+@testable import Gate
 
 /// The most frequent mistakes of clients. The answers suffice to correct them.
 @Suite(.exclusive, .frameChecks) struct MistakeTests {

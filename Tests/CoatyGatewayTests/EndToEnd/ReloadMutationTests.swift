@@ -2,8 +2,6 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import CoatyGateway
-
 /// Reloads of random files, compared with a gateway that is started with the same file.
 @Suite(.exclusive) struct ReloadMutationTests {
     private static let admin = "secret-of-the-operator-0123456789"

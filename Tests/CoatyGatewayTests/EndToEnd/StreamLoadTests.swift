@@ -5,7 +5,6 @@ import Testing
 import WebSocketServer
 
 @testable import Base
-@testable import CoatyGateway
 
 /// Many concurrent subscribers, some of which are too slow.
 @Suite(.exclusive, .frameChecks) struct StreamLoadTests {

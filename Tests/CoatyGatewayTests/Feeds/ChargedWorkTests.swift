@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Edge
+@testable import Feeds
 
 /// Charges to clients for the work of their feeds.
 @Suite(.exclusive, .closesOutboundQueues) struct ChargedWorkTests {

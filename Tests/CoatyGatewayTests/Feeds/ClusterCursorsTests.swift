@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Feeds
 
 /// The text of cursors in a cluster, and the hashes of events.
 @Suite(.exclusive) struct ClusterCursorsTests {

@@ -4,8 +4,8 @@ import Synchronization
 import Testing
 import TestSupport
 
-@testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Feeds
 @testable import Network
 
 /// Effects of the broker's reply on subscriptions. The test decides when the broker replies.

@@ -4,8 +4,8 @@ import TestSupport
 
 @testable import Base
 @testable import Coaty
-@testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Feeds
 @testable import Network
 
 /// Feeds shared by equal subscriptions, with an in-memory broker.

@@ -5,7 +5,7 @@ import TestSupport
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
+@testable import Feeds
 @testable import Network
 
 /// Random schedules of a feed with pools of one and of four threads, compared with a model: events, offline periods,

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Base
 @testable import Cluster
-@testable import CoatyGateway
+@testable import Feeds
 
 /// Resumption at another gateway of a cluster.
 extension FeedTests {

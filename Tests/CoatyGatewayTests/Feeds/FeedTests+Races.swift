@@ -2,7 +2,7 @@ import Coaty
 import Synchronization
 import Testing
 
-@testable import CoatyGateway
+@testable import Feeds
 
 /// Concurrent use of a feed.
 extension FeedTests {

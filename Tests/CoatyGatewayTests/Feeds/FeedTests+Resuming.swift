@@ -1,7 +1,7 @@
 import Coaty
 import Testing
 
-@testable import CoatyGateway
+@testable import Feeds
 
 /// Replay for clients that resume.
 extension FeedTests {

@@ -2,7 +2,7 @@ import Coaty
 import TestSupport
 import Testing
 
-@testable import CoatyGateway
+@testable import Feeds
 
 /// Subscriptions that start with a snapshot.
 extension FeedTests {

@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import CoatyGateway
+@testable import Feeds
 
 /// Delivery, start and resumption of the subscriptions of one feed.
 @Suite(.exclusive, .closesOutboundQueues) struct FeedTests {

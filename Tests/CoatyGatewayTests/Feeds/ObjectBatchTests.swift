@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Feeds
 
 /// Objects of a snapshot that are delivered together.
 @Suite(.exclusive, .closesOutboundQueues) struct ObjectBatchTests {

@@ -4,8 +4,9 @@ import TestSupport
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Feeds
+@testable import Gate
 
 /// Requests that clients may answer, and the limits on how many are kept.
 @Suite(.exclusive) struct ObservedRequestsTests {

@@ -3,8 +3,8 @@ import TestSupport
 
 @testable import Cluster
 @testable import Coaty
-@testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Feeds
 @testable import Network
 
 /// The announcement of feeds to other gateways, and the mirrors of theirs.

@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Feeds
 
 @Suite(.exclusive) struct RawSessionsTests {
     private let broker = TopicBroker()

@@ -3,6 +3,7 @@ import Testing
 
 @testable import Base
 @testable import CoatyGateway
+@testable import Feeds
 
 /// The search for the place of another gateway's cursor, with random sequences that two gateways receive.
 @Suite(.exclusive) struct RecordTrailTests {

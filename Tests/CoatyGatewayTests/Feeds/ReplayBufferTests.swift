@@ -2,7 +2,7 @@ import Coaty
 import TestSupport
 import Testing
 
-@testable import CoatyGateway
+@testable import Feeds
 
 /// The records that a replay buffer keeps and evicts.
 @Suite(.exclusive) struct ReplayBufferTests {

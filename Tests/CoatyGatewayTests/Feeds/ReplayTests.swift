@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Feeds
 
 /// Replay for a slow client, while events keep arriving and the replay buffer evicts records.
 @Suite(.exclusive, .closesOutboundQueues) struct ReplayTests {

@@ -5,8 +5,8 @@ import TestSupport
 
 @testable import Base
 @testable import Coaty
-@testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Feeds
 @testable import Network
 
 /// Clients that do not read the snapshot of a subscription, while its objects are replaced.

@@ -3,8 +3,8 @@ import TestSupport
 import Testing
 
 @testable import Coaty
-@testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Feeds
 
 @Suite(.exclusive) struct TrafficEventTests {
     /// An observation of traffic whose session the test controls.

@@ -4,8 +4,8 @@ import Testing
 import TestSupport
 
 @testable import Base
-@testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Feeds
 @testable import Network
 
 /// The limit on the broker sessions that clients can make the gateway open.

@@ -4,7 +4,6 @@ import TestSupport
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
 
 @Suite(.exclusive) struct WorkerPoolTests {
     /// A job that removes numbers from its intake, a few in each turn.

@@ -3,7 +3,8 @@ import Testing
 import TestSupport
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Edge
+@testable import Feeds
 @testable import Network
 
 /// Parameters in queries and frames, and the errors for invalid ones.

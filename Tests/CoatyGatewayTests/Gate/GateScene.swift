@@ -6,6 +6,10 @@ import ProblemDetails
 @testable import Base
 @testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Edge
+@testable import Feeds
+@testable import Gate
+@testable import Measurement
 @testable import Network
 
 /// A gate with its network, on an in-memory broker.
@@ -57,7 +61,6 @@ struct GateScene {
             routing: routing,
             identities: ClientIdentities(options: options, limit: 10, tokens: ResumeTokens(nil), logger: log),
             accounts: accounts,
-            requestCount: RequestCount(),
             metrics: Metrics()
         )
         let audit = try AuditLog(.none, logger: log)
@@ -68,7 +71,7 @@ struct GateScene {
             workers: hub.workers,
             connections: hub.streams,
             authenticator: Authenticator(access: access, log: audit, limits: Limits()),
-            requestLog: RequestLog(LogSettings(), logger: log)
+            requestLog: RequestLog(RequestLog.Settings(), logger: log)
         )
     }
 

@@ -4,8 +4,10 @@ import TestSupport
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Edge
+@testable import Feeds
+@testable import Gate
 @testable import Network
 
 /// A random policy, matching events and operations, and the results that the reference expects for them.

@@ -5,8 +5,9 @@ import TestSupport
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Feeds
+@testable import Gate
 
 /// The gate, compared with the reference policy for random policies, principals, operations and events, with real
 /// feeds.

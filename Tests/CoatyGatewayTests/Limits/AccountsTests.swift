@@ -5,7 +5,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 @Suite(.exclusive) struct AccountsTests {
     private func accounts(_ change: (inout Limits) -> Void = { _ in }) -> Accounts {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Feeds
 
 @Suite(.exclusive) struct FeedSharesTests {
     private let accounts: Accounts

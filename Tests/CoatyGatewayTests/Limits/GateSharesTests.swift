@@ -6,8 +6,10 @@ import TestSupport
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 @testable import CoatyTestSupport
+@testable import Edge
+@testable import Feeds
+@testable import Gate
 @testable import Network
 
 /// Shares of a client that the gate's operations use.

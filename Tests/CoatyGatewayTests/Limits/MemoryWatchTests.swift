@@ -3,7 +3,6 @@ import TestSupport
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
 
 @Suite(.exclusive) struct MemoryWatchTests {
     private let start = ContinuousClock.now

@@ -6,7 +6,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 @Suite(.exclusive) struct RateTests {
     private static let second: Int64 = 1_000_000_000

@@ -5,7 +5,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 @Suite(.exclusive) struct TopClientsTests {
     private let accounts = Accounts(Limits(), logger: Logger(label: "test"))

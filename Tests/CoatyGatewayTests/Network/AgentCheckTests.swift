@@ -4,7 +4,6 @@ import Foundation
 import Testing
 import TestSupport
 
-@testable import CoatyGateway
 @testable import CoatyTestSupport
 @testable import Network
 

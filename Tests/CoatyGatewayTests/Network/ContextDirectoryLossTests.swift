@@ -4,7 +4,6 @@ import Synchronization
 import Testing
 import TestSupport
 
-@testable import CoatyGateway
 @testable import Network
 
 /// Associations that the directory lists after a router lost its connection. Its will deadvertises the router, but its

@@ -3,7 +3,6 @@ import Testing
 import TestSupport
 
 @testable import Base
-@testable import CoatyGateway
 @testable import Network
 
 /// Random event sequences, applied to the state of the directory of IO contexts.

@@ -4,7 +4,6 @@ import Synchronization
 import Testing
 import TestSupport
 
-@testable import CoatyGateway
 @testable import Network
 
 /// The IO contexts of other agents that the directory lists, on an in-memory broker.

@@ -4,7 +4,6 @@ import Testing
 import TestSupport
 
 @testable import Base
-@testable import CoatyGateway
 @testable import CoatyTestSupport
 @testable import Network
 

@@ -4,7 +4,6 @@ import Synchronization
 import Testing
 import TestSupport
 
-@testable import CoatyGateway
 @testable import CoatyTestSupport
 @testable import Network
 

@@ -5,7 +5,7 @@ import Testing
 import TestSupport
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Edge
 @testable import Network
 
 /// The results of queries for objects, and their cost.

@@ -3,7 +3,6 @@ import Testing
 import TestSupport
 
 @testable import Base
-@testable import CoatyGateway
 @testable import Network
 
 /// Random events, applied to a table and to a model that has neither bounds nor indexes.

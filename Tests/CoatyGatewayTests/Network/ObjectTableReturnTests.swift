@@ -3,7 +3,6 @@ import Testing
 import TestSupport
 
 @testable import Base
-@testable import CoatyGateway
 @testable import Network
 
 /// The objects that a table lists again when a departed agent returns.

@@ -3,7 +3,6 @@ import Synchronization
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
 @testable import Network
 
 /// A table that receives events from a test, and the changes that it reports.

@@ -3,7 +3,6 @@ import Testing
 import TestSupport
 
 @testable import Base
-@testable import CoatyGateway
 @testable import Network
 
 /// Effects of Advertise, Resolve and Deadvertise events on a table of objects.

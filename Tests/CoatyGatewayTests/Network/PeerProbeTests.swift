@@ -3,7 +3,6 @@ import TestSupport
 import Testing
 
 @testable import Cluster
-@testable import CoatyGateway
 
 @Suite(.exclusive) struct PeerProbeTests {
     @Test func urlHasTheAddressTowardsTheBroker() {

@@ -2,7 +2,6 @@ import Coaty
 import Testing
 
 @testable import Cluster
-@testable import CoatyGateway
 
 struct PeerTableTests {
     private static let own = "a0"

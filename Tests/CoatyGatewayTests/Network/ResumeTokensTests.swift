@@ -4,7 +4,7 @@ import TestSupport
 
 @testable import Access
 @testable import Cluster
-@testable import CoatyGateway
+@testable import Edge
 @testable import Network
 
 @Suite(.exclusive) struct ResumeTokensTests {

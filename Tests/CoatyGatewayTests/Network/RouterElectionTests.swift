@@ -3,7 +3,6 @@ import Testing
 import TestSupport
 
 @testable import Cluster
-@testable import CoatyGateway
 @testable import Network
 
 /// Gateways that decide who speaks, with random starts, ends, pauses and partitions.

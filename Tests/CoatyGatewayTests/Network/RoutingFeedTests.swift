@@ -2,7 +2,6 @@ import Coaty
 import Testing
 import TestSupport
 
-@testable import CoatyGateway
 @testable import Network
 
 @Suite(.exclusive) struct RoutingFeedTests {

@@ -3,7 +3,6 @@ import Foundation
 import Testing
 
 @testable import Cluster
-@testable import CoatyGateway
 
 struct SealTests {
     private static let secret = String(repeating: "s", count: 32)

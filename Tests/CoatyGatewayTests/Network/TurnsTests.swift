@@ -2,7 +2,6 @@ import Coaty
 import Testing
 import TestSupport
 
-@testable import CoatyGateway
 @testable import Network
 
 /// Changes of one context run one after the other, and the number of waiting changes is bounded.

@@ -6,6 +6,7 @@ import Testing
 
 @testable import Base
 @testable import CoatyGateway
+@testable import Logs
 
 /// Lines written by loggers.
 @Suite(.exclusive) struct LogControlTests {
@@ -16,7 +17,7 @@ import Testing
         func append(_ line: String) { lines.withLock { $0.append(line) } }
     }
 
-    private func scene(_ settings: LogSettings) -> (control: LogControl, logger: Logger, lines: Lines) {
+    private func scene(_ settings: LogControl.Settings) -> (control: LogControl, logger: Logger, lines: Lines) {
         let lines = Lines()
         let control = LogControl(output: LogOutput { lines.append($0) })
         control.apply(settings)
@@ -33,7 +34,7 @@ import Testing
 
     @Test func hostileTextStaysInItsLineAndField() throws {
         for format in LogLine.Format.allCases {
-            let (control, logger, lines) = scene(LogSettings(format: format))
+            let (control, logger, lines) = scene(LogControl.Settings(format: format))
             logger.warning("\(Self.hostile)", metadata: ["client": "\(Self.hostile)", "level": "critical"])
             let written = written(control, lines)
             let line = try #require(written.first)
@@ -60,14 +61,14 @@ import Testing
     }
 
     @Test func numbersAreJSONNumbers() throws {
-        let (control, logger, lines) = scene(LogSettings(format: .json))
+        let (control, logger, lines) = scene(LogControl.Settings(format: .json))
         logger.info("x", metadata: ["n": .stringConvertible(7), "ms": .stringConvertible(0.5), "two words": "7"])
         let written = written(control, lines)
         #expect(written.first?.contains(#""ms":0.5,"n":7,"two-words":"7"}"#) == true, "\(written)")
     }
 
     @Test func longTextIsCut() {
-        let (control, logger, lines) = scene(LogSettings())
+        let (control, logger, lines) = scene(LogControl.Settings())
         let long = String(repeating: "ä", count: 10_000)
         logger.info("\(long)", metadata: ["value": "\(long)"])
         let size = written(control, lines).first?.utf8.count ?? 0
@@ -75,12 +76,12 @@ import Testing
     }
 
     @Test func levelsApplyPerLabelAndCanChange() {
-        let (control, logger, lines) = scene(LogSettings(level: .warning, levels: [.broker: .debug]))
+        let (control, logger, lines) = scene(LogControl.Settings(level: .warning, levels: [.broker: .debug]))
         let broker = logger.labelled(.broker)
         logger.info("1")
         broker.debug("2")
         broker.trace("3")
-        control.apply(LogSettings(level: .info))
+        control.apply(LogControl.Settings(level: .info))
         logger.info("4")
         broker.debug("5")
         // Loggers of libraries belong to a label, too.
@@ -90,7 +91,7 @@ import Testing
     }
 
     @Test func repetitionsAreCountedUnlessALoggerWritesAll() throws {
-        let (control, logger, lines) = scene(LogSettings())
+        let (control, logger, lines) = scene(LogControl.Settings())
         for _ in 0..<5 { logger.warning("again") }
         for _ in 0..<3 { logger.writingAll().info("asked for") }
         control.finish()
@@ -103,7 +104,7 @@ import Testing
 
     /// The count of messages that have ended must not look like a new message.
     @Test func countsHaveTheTimeOfTheLastRepetition() throws {
-        let (control, logger, lines) = scene(LogSettings())
+        let (control, logger, lines) = scene(LogControl.Settings())
         let start = LogLine.timestamp(Date().timeIntervalSince1970 - 1)
         for _ in 0..<2 { logger.warning("again") }
         Thread.sleep(forTimeInterval: 0.05)
@@ -113,7 +114,7 @@ import Testing
     }
 
     @Test func messagesAreCountedByLevel() {
-        let (control, logger, _) = scene(LogSettings())
+        let (control, logger, _) = scene(LogControl.Settings())
         for _ in 0..<3 { logger.warning("again") }
         logger.info("x")
         logger.debug("below the level")
@@ -130,7 +131,7 @@ import Testing
             lines.append(line)
         }
         let control = LogControl(output: output)
-        control.apply(LogSettings())
+        control.apply(LogControl.Settings())
         let logger = Logger(label: "x") { control.handler(label: $0) }.writingAll()
         let requests = logger.labelled(.requests)
         let text = String(repeating: "x", count: 1000)
@@ -165,10 +166,12 @@ import Testing
             "request-log": "all",
             "slow-request": "20",
         ])
-        #expect(settings.level(of: .broker) == .debug && settings.level(of: .http) == .error)
-        #expect(settings.level(of: .gateway) == .warning)
-        #expect(settings.format == .json && settings.requests == .all && settings.slowRequest == 20)
-        #expect(try self.settings(["log-levels": ""]).levels.isEmpty)
+        #expect(settings.lines.level(of: .broker) == .debug && settings.lines.level(of: .http) == .error)
+        #expect(settings.lines.level(of: .gateway) == .warning)
+        #expect(
+            settings.lines.format == .json && settings.requests.selection == .all && settings.requests.slowTime == 20
+        )
+        #expect(try self.settings(["log-levels": ""]).lines.levels.isEmpty)
     }
 
     @Test(arguments: [

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import CoatyGateway
+@testable import Logs
 
 /// Escaping of text from the network in log lines.
 @Suite(.exclusive) struct LogTextTests {

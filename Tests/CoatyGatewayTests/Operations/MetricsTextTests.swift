@@ -1,10 +1,10 @@
 import HTTPServer
-import Measurement
 import TestSupport
 import Testing
 
 @testable import Access
-@testable import CoatyGateway
+@testable import Feeds
+@testable import Measurement
 
 /// The text format of Prometheus, version 0.0.4.
 @Suite(.exclusive) struct MetricsTextTests {

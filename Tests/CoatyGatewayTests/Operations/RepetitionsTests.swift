@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import CoatyGateway
+@testable import Logs
 
 /// Messages that are written, and messages that are only counted.
 @Suite(.exclusive) struct RepetitionsTests {

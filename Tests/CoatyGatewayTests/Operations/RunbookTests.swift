@@ -5,6 +5,8 @@ import Testing
 @testable import Access
 @testable import Base
 @testable import CoatyGateway
+@testable import Feeds
+@testable import Logs
 
 /// docs/operations.md has instructions for each alert, docs/limits.md for each bound, and docs/log-lines.md for each
 /// log line that requires action.
@@ -27,7 +29,7 @@ import Testing
         ),
         (
             "events were dropped for a client, because its subscriptions take more work than its share",
-            "CoatyGateway/Feeds/FeedCounts.swift"
+            "Feeds/FeedCounts.swift"
         ),
         ("dropped …", "Coaty/Communication/DropLog.swift"),
         ("authentication failed", "Access/AuditLog.swift"),

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Edge
 
 @Suite(.exclusive) struct PortListenerTests {
     private struct Connection: Sendable {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Edge
 
 /// Addresses of clients behind proxies.
 @Suite(.exclusive) struct ProxyAddressTests {

@@ -1,7 +1,9 @@
 import Access
 import Base
 import Coaty
+import Edge
 import Logging
+import Logs
 import Network
 import Synchronization
 
@@ -148,8 +150,8 @@ final class Reloader: Sendable {
             try await access(settings, from: current, changed), try certificates(),
             PreparedChange(names: GatewaySettings.logSettings.map(\.name).filter(changed.contains)) {
                 [requestLog = parts.requestLog] in
-                LogControl.standard.apply(settings.log)
-                requestLog.apply(settings.log)
+                LogControl.standard.apply(settings.log.lines)
+                requestLog.apply(settings.log.requests)
             },
             PreparedChange(names: changed.filter { $0.hasSuffix("-per-client") }.sorted()) {
                 [accounts = parts.accounts] in

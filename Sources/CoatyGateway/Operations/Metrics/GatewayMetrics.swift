@@ -2,7 +2,12 @@ import Access
 import Base
 import Cluster
 import Coaty
+import Edge
+import Feeds
+import Gate
 import HTTPServer
+import Logs
+import Measurement
 import Network
 import WebSocketServer
 
@@ -124,17 +129,20 @@ extension Metrics {
         }
     }
 
-    /// Adds the counters of the parts of the gateway that act in the network.
-    func add(_ network: NetworkParts) {
-        add { [control = network.control] text in
-            text.gauge("paused", "1 if the gateway is paused, and accepts no new work.", control.isPaused ? 1 : 0)
-        }
-        add { [idempotency = network.idempotency] text in
+    func add(_ idempotency: IdempotencyTable) {
+        add { text in
             text.counter(
                 "idempotency_replays_total",
                 "Requests that got the response to an earlier request with the same Idempotency-Key.",
                 idempotency.replays
             )
+        }
+    }
+
+    /// Adds the counters of the parts of the gateway that act in the network.
+    func add(_ network: NetworkParts) {
+        add { [control = network.control] text in
+            text.gauge("paused", "1 if the gateway is paused, and accepts no new work.", control.isPaused ? 1 : 0)
         }
         add(network.feeds)
         add { text in
@@ -349,24 +357,4 @@ extension Metrics {
 extension Resource {
     /// The name in metrics.
     fileprivate var label: String { name.lowercased().replacing(" ", with: "_") }
-}
-
-extension Refusals.Kind {
-    /// The name in metrics and in the status.
-    var label: String { description.lowercased().replacing(" ", with: "_").replacing("-", with: "_") }
-}
-
-extension Tally.Exhaustion {
-    /// The name in metrics and in the status.
-    var label: String {
-        switch self {
-        case .own: "own"
-        case .all: "all"
-        }
-    }
-}
-
-extension CommunicationStatistics {
-    /// The time for which the oldest publication has been queued; nil if there is none.
-    var publishLag: Duration? { oldestQueued.map { .now - $0 } }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import Measurement
 
 /// The standard process metrics of Prometheus client libraries, under the same names.
 struct ProcessMetrics {

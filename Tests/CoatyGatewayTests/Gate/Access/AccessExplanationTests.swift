@@ -4,7 +4,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 /// The description of a client's own permissions.
 @Suite(.exclusive) struct AccessExplanationTests {

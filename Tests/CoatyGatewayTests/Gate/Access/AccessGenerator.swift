@@ -3,7 +3,7 @@ import TestSupport
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
+@testable import Gate
 
 /// A request, with its parts as plain texts for the reference.
 struct AccessCase {

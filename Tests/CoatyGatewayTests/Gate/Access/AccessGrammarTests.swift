@@ -4,7 +4,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 /// Errors in the configuration of access, and their locations.
 @Suite(.exclusive) struct AccessGrammarTests {

@@ -3,7 +3,6 @@ import CoatyMQTT
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 extension JSONView {
     /// Parses a JSON text.

@@ -5,7 +5,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 /// The audit log: one line for each denial and administrative operation.
 @Suite(.exclusive) struct AuditLogTests {

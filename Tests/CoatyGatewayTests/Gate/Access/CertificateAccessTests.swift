@@ -5,6 +5,7 @@ import Testing
 @testable import Access
 @testable import Base
 @testable import CoatyGateway
+@testable import Edge
 
 /// Roles of client certificates, by the certificates' names.
 @Suite(.exclusive) struct CertificateAccessTests {

@@ -3,7 +3,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 @Suite(.exclusive) struct FailedAttemptsTests {
     private static let limit = 10

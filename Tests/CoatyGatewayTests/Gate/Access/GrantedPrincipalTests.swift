@@ -7,7 +7,8 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
+@testable import Edge
+@testable import Feeds
 
 /// Principals that are not listed in the configuration.
 @Suite(.exclusive) struct GrantedPrincipalTests {

@@ -4,7 +4,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 /// The names that an entry of a grant covers.
 @Suite(.exclusive) struct NamePatternTests {

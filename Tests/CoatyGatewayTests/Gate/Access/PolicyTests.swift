@@ -5,7 +5,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 /// Tokens, subjects, and permissions that a reload keeps.
 @Suite(.exclusive) struct PolicyTests {

@@ -6,7 +6,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 /// The policy, compared with a naive evaluation of the specification for random policies, principals, requests and
 /// objects.

@@ -3,7 +3,6 @@ import Foundation
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 /// A naive evaluation of grants, written from their specification in at most 60 lines.
 struct ReferencePolicy {

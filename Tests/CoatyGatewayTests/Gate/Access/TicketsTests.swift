@@ -3,7 +3,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 @Suite(.exclusive) struct TicketsTests {
     private static let start = ContinuousClock.now

@@ -3,7 +3,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 @Suite(.exclusive) struct TokenDigestTests {
     /// Test vectors of FIPS 180-2 and NIST.

@@ -4,7 +4,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 /// The topics and topic filters that a filter of a grant covers.
 @Suite(.exclusive) struct TopicPatternTests {

@@ -3,7 +3,7 @@ import Logging
 import TestSupport
 import Testing
 
-@testable import CoatyGateway
+@testable import Edge
 
 /// Certificates that are expired or not yet valid.
 @Suite(.exclusive) struct CertificateStoreTests {

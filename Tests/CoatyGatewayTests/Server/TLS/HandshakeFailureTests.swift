@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@testable import CoatyGateway
+@testable import Edge
 
 /// Reasons of failed handshakes.
 @Suite(.exclusive) struct HandshakeFailureTests {

@@ -3,8 +3,6 @@ import Glibc
 import TestSupport
 import Testing
 
-@testable import CoatyGateway
-
 /// Connections over TCP whose client makes no progress. They must not keep descriptors open.
 @Suite(.exclusive) struct RelayEndTests {
     private static let webSocket = "GET /v1/ws HTTP/1.1\r\n"

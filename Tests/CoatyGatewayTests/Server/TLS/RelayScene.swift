@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @testable import Base
-@testable import CoatyGateway
+@testable import Edge
 
 /// A relay, and the connections that it has passed to the server.
 final class RelayScene: Sendable {

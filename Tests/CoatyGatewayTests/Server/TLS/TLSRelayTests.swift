@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @testable import Access
-@testable import CoatyGateway
+@testable import Edge
 
 /// The relay between a TLS client and a server that the test implements.
 @Suite(.exclusive) struct TLSRelayTests {

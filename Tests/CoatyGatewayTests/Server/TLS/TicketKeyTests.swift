@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Access
-@testable import CoatyGateway
+@testable import Edge
 
 /// Rotation of the keys for session tickets.
 @Suite(.exclusive) struct TicketKeyTests {

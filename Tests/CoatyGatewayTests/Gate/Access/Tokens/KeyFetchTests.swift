@@ -4,7 +4,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 @Suite(.exclusive) struct KeyFetchTests {
     private static func failure(_ fetch: KeyFetch) -> String? {

@@ -6,7 +6,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 @Suite(.exclusive) struct KeySetTests {
     /// The vectors are from RFC 7515, appendices A.1 to A.3, and RFC 8037, appendix A.4.

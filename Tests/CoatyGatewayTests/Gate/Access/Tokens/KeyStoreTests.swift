@@ -5,7 +5,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 /// Changing keys at a URL. No thread loads them; the test does.
 @Suite(.exclusive) struct KeyStoreTests {

@@ -4,7 +4,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 /// A private key or a secret that signs tokens like an identity provider: with OpenSSL, whatever algorithm the header
 /// states.

@@ -7,7 +7,6 @@ import Testing
 
 @testable import Access
 @testable import Base
-@testable import CoatyGateway
 
 /// Valid and invalid tokens of an identity provider.
 @Suite(.exclusive) struct TokenVerifierTests {
