@@ -141,13 +141,12 @@ let package = Package(
                 "Access", "Base", "Cluster", "Coaty", "CoatyMQTT", "Coordination", "Feeds", "Measurement", "Network",
                 "ProblemDetails",
                 .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict
         ),
         .target(
             name: "Logs",
-            dependencies: ["Access", "Base", "HTTPServer", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["Access", "HTTPServer", .product(name: "Logging", package: "swift-log")],
             swiftSettings: strict
         ),
         .target(
@@ -164,7 +163,7 @@ let package = Package(
             name: "CoatyGateway",
             dependencies: [
                 "Access", "Base", "CYAML", "Cluster", "Coaty", "CoatyMQTT", "Coordination", "Edge", "Feeds", "Gate",
-                "HTTPServer", "Logs", "Measurement", "Network", "ProblemDetails", "WebSocketServer",
+                "HTTPServer", "Logs", "Measurement", "Network", "WebSocketServer",
                 .product(name: "Logging", package: "swift-log"),
             ],
             exclude: ["Console"],
