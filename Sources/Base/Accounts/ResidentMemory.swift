@@ -1,5 +1,5 @@
 import CMalloc
-package import Coordination
+import Coordination
 import Dispatch
 import Glibc
 package import Logging
