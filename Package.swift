@@ -152,7 +152,8 @@ let package = Package(
         .target(
             name: "Edge",
             dependencies: [
-                "Access", "Base", "CEmbedded", "CEpoll", "COpenSSL", "CZlib", "Coaty", "Coordination", "Feeds", "Gate",
+                "Access", "Base", "CEmbedded", "CEpoll", "COpenSSL", "CZlib", "Coaty", "CoatyMQTT", "Coordination",
+                "Feeds", "Gate",
                 "HTTPServer", "Logs", "Measurement", "Network", "ProblemDetails", "WebSocketServer",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),

@@ -16,9 +16,6 @@ import WebSocketServer
 ///
 /// They start in this order and stop in reverse order, so that pending work completes before its dependencies stop.
 public final class Gateway: Sendable {
-    /// The version, as in openapi.yaml.
-    public static let version = GatewayVersion.text
-
     let settings: GatewaySettings
     let created = CoatyTimestamp.nowMillis()
     let logger: Logger

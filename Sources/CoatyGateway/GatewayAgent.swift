@@ -1,3 +1,4 @@
+import Base
 import Coaty
 import Coordination
 import Logging
@@ -35,7 +36,7 @@ struct GatewayAgent: Component {
             try RoutingStore(
                 directory: directory,
                 configuration: settings.routing,
-                writer: Gateway.version,
+                writer: GatewayVersion.text,
                 logger: routingLogger
             )
         }

@@ -11,7 +11,7 @@ package protocol ClientParameters {
     var limits: Limits { get }
     func text(_ name: String) throws -> String?
     func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int?
-    /// Returns a duration in milliseconds. See ``ClientDuration``.
+    /// Returns a duration, such as `2s`, in milliseconds.
     func milliseconds(_ name: String, in range: ClosedRange<Int>) throws -> Int?
     func boolean(_ name: String) throws -> Bool?
     /// Returns a filter condition, given as JSON. In a query, an error refers to the parameter, because there is no

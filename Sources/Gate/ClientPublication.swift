@@ -36,8 +36,8 @@ package protocol ClientPublication: Sendable {
     ///   `CommunicationError`.
     func publish(by publisher: Publisher, in network: NetworkParts) throws -> PublishOutcome
 
-    /// See ``Gate/publish(_:_:from:by:)``. A requirement, because the compiler specializes it for each pattern, which it can't
-    /// do for a generic function that another module calls.
+    /// See ``Gate/publish(_:_:from:by:)``. A requirement, because the compiler specializes it for each pattern, which it
+    /// can't do for a generic function that another module calls.
     func publish(
         through gate: Gate,
         _ lifetime: ObjectLifetime?,

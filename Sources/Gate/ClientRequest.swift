@@ -4,7 +4,7 @@ package import Coaty
 /// A two-way event pattern as clients use it: they publish its requests, and answer those that they observe.
 ///
 /// A new pattern conforms, and is added to ``ClientRequests/types``. To be observed, it also needs a case of
-/// ``Observation`` and its subscription in ``FeedUpstream``.
+/// `Observation` and its subscription in `FeedUpstream`.
 package protocol ClientRequest: RequestEvent {
     /// The pattern in grants.
     static var pattern: AccessPattern { get }

@@ -6,7 +6,7 @@ import ProblemDetails
 
 /// The only path from a client to the network: every operation of every transport passes through it.
 ///
-/// It resolves the target of the operation, decides, executes and audits. No other component holds a ``NetworkParts``,
+/// It resolves the target of the operation, decides, executes and audits. No transport gets hold of a ``NetworkParts``,
 /// and none can create a ``Permit``.
 package final class Gate: Sendable {
     let access: AccessControl

@@ -1,3 +1,4 @@
+import Base
 import CCurl
 import CEmbedded
 import CMicroHTTPD
@@ -12,7 +13,7 @@ struct BuildInfo: CustomStringConvertible {
         var (major, minor, revision): (CInt, CInt, CInt) = (0, 0, 0)
         mosquitto_lib_version(&major, &minor, &revision)
         return """
-            coaty-gateway \(Gateway.version)
+            coaty-gateway \(GatewayVersion.text)
             commit \(String(cString: embedded_commit()))
             Swift standard library \(_SwiftStdlibVersion.current)
             libmosquitto \(major).\(minor).\(revision)

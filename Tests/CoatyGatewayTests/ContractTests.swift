@@ -1,3 +1,4 @@
+import Base
 import Coaty
 import Foundation
 import TestSupport
@@ -23,7 +24,7 @@ import Testing
             "\(route.method.rawValue.lowercased()) \(route.pathTemplate)"
         }
         #expect(Set(listed) == Set(routes))
-        #expect((document["info"] as? [String: Any])?["version"] as? String == Gateway.version)
+        #expect((document["info"] as? [String: Any])?["version"] as? String == GatewayVersion.text)
 
         let parameters = (document["components"] as? [String: Any])?["parameters"] as? [String: [String: Any]]
         let event = parameters?["StreamEvent"]?["schema"] as? [String: Any]

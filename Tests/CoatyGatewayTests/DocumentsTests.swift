@@ -1,3 +1,4 @@
+import Base
 import Foundation
 import TestSupport
 import Testing
@@ -77,7 +78,7 @@ import Testing
     func filesHaveTheVersionOfTheGateway(path: String, pattern: String) throws {
         let text = try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)
         let versions = text.matches(of: try Regex(pattern, as: (Substring, Substring).self)).map(\.output.1)
-        #expect(!versions.isEmpty && versions.allSatisfy { $0 == Gateway.version }, "\(versions)")
+        #expect(!versions.isEmpty && versions.allSatisfy { $0 == GatewayVersion.text }, "\(versions)")
     }
 
     /// The gateway accepts each configuration of docs/security.md.

@@ -9,11 +9,6 @@ public struct ObjectFilterProperty: Sendable, Hashable {
     /// Whether the property was given as an array of names.
     public let isArray: Bool
 
-    package init(names: [String], isArray: Bool) {
-        self.names = names
-        self.isArray = isArray
-    }
-
     /// Creates a property in dot notation.
     public init(_ objectFilterProperty: String) {
         // Splits bytes: a name may begin with a combining mark, which Swift would combine with the dot before it.

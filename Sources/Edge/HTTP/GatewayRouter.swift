@@ -22,7 +22,7 @@ struct GatewayRouter {
     ///   - idempotency: the first answers to requests with an `Idempotency-Key`.
     ///   - charge: charges a principal for the bytes of a request's body.
     init(
-        _ idempotency: IdempotencyTable = IdempotencyTable(),
+        _ idempotency: IdempotencyTable,
         charge: @escaping @Sendable (Principal, Int) -> Void = { _, _ in }
     ) {
         (self.idempotency, self.charge) = (idempotency, charge)

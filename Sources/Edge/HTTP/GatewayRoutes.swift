@@ -87,7 +87,7 @@ package struct GatewayRoutes {
 
     /// The routes of connections whose first request is a health probe.
     package var probes: Router {
-        var router = GatewayRouter()
+        var router = GatewayRouter(idempotency)
         health.register(in: &router)
         admit(sharedPaths: [], in: &router)
         return router.router
@@ -95,7 +95,7 @@ package struct GatewayRoutes {
 
     /// The routes of the plain port, which only this machine can reach: clients are not authenticated there.
     package var plain: Router {
-        var router = GatewayRouter()
+        var router = GatewayRouter(idempotency)
         health.register(in: &router)
         MetricsResource.registerPublic(metrics, in: &router)
         return router.router

@@ -59,7 +59,7 @@ package final class ClientSubscription: Sendable {
     /// Keeps the owner until the slot is closed.
     package func attach(_ owner: some SubscriptionOwner) { self.owner.withLock { $0 = owner } }
 
-    /// Ends the owner, after the slot was closed. Called without locks.
+    /// Tells the owner that the slot was closed. Called without locks.
     package func release() { owner.withLock { $0.take() }?.end() }
 
     /// Queues an item for the client.

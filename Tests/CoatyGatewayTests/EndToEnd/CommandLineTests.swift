@@ -1,3 +1,4 @@
+import Base
 import Foundation
 import TestSupport
 import Testing
@@ -37,7 +38,7 @@ import Testing
     @Test func versionNamesCommitAndLibraries() throws {
         let result = try run(["--version"])
         #expect(result.status == 0)
-        #expect(result.lines.first == "coaty-gateway \(Gateway.version)")
+        #expect(result.lines.first == "coaty-gateway \(GatewayVersion.text)")
         for name in ["commit ", "Swift ", "libmosquitto ", "libmicrohttpd ", "libwebsockets ", "OpenSSL ", "libcurl/"] {
             #expect(result.lines.contains { $0.hasPrefix(name) }, "\(name)")
         }
@@ -265,7 +266,7 @@ import Testing
         #expect(refused.status == 1 && refused.errors.contains("the agent responded with an error"), "\(refused)")
         let agents = try run(["agents", "--online"] + url)
         #expect(agents.status == 0 && agents.lines.count == 2)
-        #expect(try json(try run(["status"] + url).lines.first)["version"] as? String == Gateway.version)
+        #expect(try json(try run(["status"] + url).lines.first)["version"] as? String == GatewayVersion.text)
     }
 
     @Test func publicationsHaveResultsInTheirOrder() throws {

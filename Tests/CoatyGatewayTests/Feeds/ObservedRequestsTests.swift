@@ -17,6 +17,13 @@ import Testing
 
     init() async throws { scene = try await GateScene() }
 
+    /// The feeds observe any request event; the gate answers those that it knows.
+    @Test func theGateKnowsEachRequest() {
+        let requests = CommunicationEventType.allCases.filter { $0.responseType != nil }
+        #expect(requests.count == 4)
+        #expect(Set(ClientRequests.types.map { $0.eventType }) == Set(requests))
+    }
+
     private func see(_ id: String, padding: Int = 0) throws {
         let topic = try #require(EventAddress(topic: "coaty/3/-/CLL:o/\(CoatyUUID())/\(id)"))
         let text = #"{"parameters":["\#(String(repeating: "p", count: padding))"]}"#

@@ -41,7 +41,7 @@ import TestSupport
             try RoutingStore(
                 directory: path,
                 configuration: RoutingStoreTests.configuration(configured),
-                writer: Gateway.version,
+                writer: GatewayVersion.text,
                 logger: Logger(label: "test") { _ in log }
             )
         }
@@ -216,7 +216,7 @@ import TestSupport
         _ = try folder.store(configured)
         let fingerprint = Fingerprint.of("[]".utf8)
         let text = text.replacing("FINGERPRINT", with: fingerprint)
-        try folder.file.write(Array(text.utf8), writer: Gateway.version, keepingCurrent: true)
+        try folder.file.write(Array(text.utf8), writer: GatewayVersion.text, keepingCurrent: true)
         #expect(try await folder.restart(configured) == "normal")
         #expect(folder.log.lines.contains { $0.contains("so the configuration applies") })
     }
@@ -232,7 +232,7 @@ import TestSupport
             ? text.replacing(#""name":"TemperatureMeasurement""#, with: #""name":"Other""#)
             : text.replacing(#""Exists""#, with: #""Exist""#)
         #expect(flawed != text)
-        try folder.file.write(Array(flawed.utf8), writer: Gateway.version, keepingCurrent: true)
+        try folder.file.write(Array(flawed.utf8), writer: GatewayVersion.text, keepingCurrent: true)
         #expect(try await folder.restart(configured) == (isContextFlawed ? "normal b" : "emergency a"))
         let part = isContextFlawed ? "a context" : "rules"
         #expect(folder.log.lines.count { $0.contains("the stored state of \(part) can't be used") } == 1)
@@ -268,7 +268,7 @@ import TestSupport
                 try RoutingStore(
                     directory: path,
                     configuration: .init(),
-                    writer: Gateway.version,
+                    writer: GatewayVersion.text,
                     logger: Logger(label: "test")
                 )
             }

@@ -30,7 +30,7 @@ import TestSupport
         #expect(String(decoding: old.prefix(22), as: UTF8.self) == "coaty-gateway state \(version) ")
         #expect(try await folder.restart(configured) == "emergency")
         let header = String(decoding: try folder.bytes(folder.file.path).prefix { $0 != 10 }, as: UTF8.self)
-        #expect(header.hasPrefix("coaty-gateway state 3 ") && header.hasSuffix(" \(Gateway.version)"))
+        #expect(header.hasPrefix("coaty-gateway state 3 ") && header.hasSuffix(" \(GatewayVersion.text)"))
         // The older gateway can be started again with the previous file.
         #expect(try folder.bytes(folder.file.previousPath) == old)
         #expect(try await folder.restart(configured) == "emergency")

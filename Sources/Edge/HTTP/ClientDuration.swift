@@ -1,11 +1,11 @@
-package import Coaty
+import Coaty
 
 /// A duration that clients write as `2s`, `500ms` or a number of milliseconds.
-package enum ClientDuration {
+enum ClientDuration {
     /// Returns the milliseconds of a text; nil if it is not a duration.
     ///
     /// - Parameter needsUnit: whether a number without a unit is refused, as in JSON, where it should be a number.
-    package static func milliseconds(_ text: String, needsUnit: Bool) -> Int? {
+    static func milliseconds(_ text: String, needsUnit: Bool) -> Int? {
         let digits = text.prefix { "0"..."9" ~= $0 }
         guard let number = Int(digits) else { return nil }
         switch text[digits.endIndex...] {
@@ -19,14 +19,14 @@ package enum ClientDuration {
     }
 
     /// Returns the reason for refusing a value.
-    package static func refusal(_ range: ClosedRange<Int>) -> String {
+    static func refusal(_ range: ClosedRange<Int>) -> String {
         "must be a duration from \(range.lowerBound) to \(range.upperBound) milliseconds, such as 2s, 500ms or 500"
     }
 }
 
 extension JSONView {
     /// Returns a duration in milliseconds; throws if it is not one or not in `range`.
-    package func milliseconds(in range: ClosedRange<Int>) throws(PayloadError) -> Int {
+    func milliseconds(in range: ClosedRange<Int>) throws(PayloadError) -> Int {
         let value =
             string.map { ClientDuration.milliseconds($0, needsUnit: true) } ?? number.flatMap { Int(exactly: $0) }
         guard let value, range.contains(value) else { throw invalid(ClientDuration.refusal(range)) }
