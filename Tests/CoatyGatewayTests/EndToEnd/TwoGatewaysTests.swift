@@ -22,7 +22,8 @@ import Testing
         }
         // Both gateways keep all events in their replay buffers.
         let clients = [try scene.gateway.frameClient(), try other.frameClient()]
-        for client in clients { try client.subscribe("s", Self.channel) }
+        // They read only after all events were published.
+        for client in clients { try client.subscribe("s", Self.channel + #","buffer":\#(count)"#) }
         try publish(0..<count)
         let cursors = try clients.map { client in
             try (0..<count).map { _ in try #require(try client.next(of: "s")["cursor"]) }
